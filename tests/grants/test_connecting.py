@@ -65,7 +65,7 @@ async def test_a_link_connects_nothing_for_the_browser_of_another_user(
     page = await browser.connect(await desk.link(owner))
     assert (page.status_code, OTHERS in page.text) == (403, True)
     assert desk.service.requests == []
-    assert "event=grant_of_another_user" in caplog.text
+    assert "event=grant_of_another_user service=github " in caplog.text
     for name in (owner, visitor):
         assert await has_no_account(desk, name)
 
@@ -227,6 +227,27 @@ async def test_a_link_that_ends_while_the_user_signs_in_is_a_page(desk: Desk) ->
     assert (page.status_code, "has expired" in page.text) == (400, True)
 
 
+async def test_a_flow_that_is_used_while_the_button_is_pressed_again_does_not_come_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, browser, other = await desk.link(), desk.browser(), desk.browser()
+    late = await other.press(url)
+    connector = desk.grants._connectors["github"]
+    flow_of = connector._flow_of
+
+    async def flow_before(state: str) -> Any:
+        flow = await flow_of(state)
+        monkeypatch.undo()  # the browser of the first request finishes between the two steps of the second one
+        assert (await browser.connect(url)).status_code == 200
+        return flow
+
+    monkeypatch.setattr(connector, "_flow_of", flow_before)
+    monkeypatch.setattr(connecting, "BROWSER_SECONDS", 1)
+    page = await other.sign_in(late)
+    assert (page.status_code, "has expired" in page.text) == (400, True)
+    assert (await desk.browser().open(url)).status_code == 400
+
+
 async def test_a_return_whose_flow_another_request_has_used_is_a_page(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +338,33 @@ async def test_an_answer_without_a_usable_token_connects_nothing(
     assert await desk.call(browser=browser) == "starred mcp"
 
 
+async def test_the_log_has_why_a_service_has_refused_a_user(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    browser = desk.browser()
+    for _ in range(3):
+        redirect = await at_service(desk, browser)
+        page = await browser.allow(redirect, error="invalid_scope", error_description="no repo\nevent=forged")
+        assert (page.status_code, "has not allowed it" in page.text) == (400, True)
+        await desk.call()  # which gets the failure
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert lines == ["event=grant_failed service=github step=authorize reason=invalid_scope: no repo\\nevent=forged"]
+
+
+async def test_a_store_that_is_away_does_not_flood_the_log(
+    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def is_away(key: str) -> str:
+        del key
+        raise StoreUnavailableError
+
+    monkeypatch.setattr(desk.store, "get", is_away)
+    browser = desk.browser()
+    for number in range(5):  # from anybody, without an account
+        link = f"/grants/github/connect?flow={number:032x}.x"
+        assert (await browser.open(link)).status_code == 503
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert lines == ["event=grant_not_stored service=github kind=StoreUnavailableError"]
+
+
 # Redirects, headers and methods
 
 
@@ -402,7 +450,8 @@ async def test_a_store_that_fails_is_a_page(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(accounts, "write", fail)
+        for name in ("write", "bind_flow"):
+            patch.setattr(accounts, name, fail)
         if step == "press":
             page = await browser.sign_in(redirect)
         else:

@@ -189,10 +189,18 @@ async def test_a_client_outlives_a_new_key_in_front_of_the_earlier_one(stage: St
     assert (await stage.authorize(redirect_uri=POWER)).status == 400
 
 
+def of_this_start() -> KeyRing:
+    """Return the keys that a command gives its workers, and that its next start does not have."""
+    ring = KeyRing([b"the key of a command" * 2])
+    ring.lasting = False
+    return ring
+
+
 @pytest.mark.parametrize(
     ("options", "uris", "error", "text"),
     [
         ({"keys": KeyRing()}, [POWER], RuntimeError, "FUNCMCP_KEYS"),
+        ({"keys": of_this_start()}, [POWER], RuntimeError, "FUNCMCP_KEYS"),
         ({}, [], ValueError, "at least one address"),
         ({}, ["http://power.example.com/"], ValueError, "http"),
         ({}, ["javascript:alert(1)"], ValueError, "redirect"),

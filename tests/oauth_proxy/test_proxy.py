@@ -180,6 +180,7 @@ async def allow_reading(user: User) -> Iterable[str]:
         (allow_reading, "orders.read"),
         (lambda user: False, None),
         (lambda user: [], None),
+        (lambda user: ["unknown"], None),
     ],
 )
 async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str | None) -> None:
@@ -189,11 +190,12 @@ async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str
     assert answer.json.get("error") == (None if scope else "invalid_grant")
 
 
-@pytest.mark.parametrize("decision", ["orders.read", None, 5])
-async def test_a_text_a_number_or_nothing_is_not_a_decision(decision: Any) -> None:
+@pytest.mark.parametrize("decision", ["orders.read", None, 5, [None]])
+async def test_a_text_a_number_or_nothing_is_not_a_decision(decision: Any, caplog: pytest.LogCaptureFixture) -> None:
     stage = await Stage(allow=lambda user: decision).with_client()
-    with pytest.raises(TypeError, match=f"list of scopes, not {type(decision).__name__}"):
-        await stage.exchange(await stage.code())
+    assert (await stage.exchange(await stage.code())).status == 503
+    reason = "A scope is a string" if isinstance(decision, list) else f"list of scopes, not {type(decision).__name__}"
+    assert reason in caplog.text
 
 
 async def test_a_refresh_token_that_a_request_can_not_have_is_not_issued(caplog: pytest.LogCaptureFixture) -> None:
@@ -387,6 +389,11 @@ def test_scopes_need_sentences() -> None:
         proxy(scopes=["orders.read"])
 
 
+def test_the_url_of_a_provider_is_not_an_upstream() -> None:
+    with pytest.raises(TypeError, match=r"such as OIDC\(issuer, client_id, client_secret\), not str"):
+        proxy(upstream="https://login.example.com")
+
+
 def test_a_slash_at_the_end_of_the_url_is_not_published() -> None:
     assert proxy(f"{URL}/").resource.resource == URL
     assert proxy("https://orders.example.com/").callback == f"{ISSUER}/oauth/callback"
@@ -394,3 +401,8 @@ def test_a_slash_at_the_end_of_the_url_is_not_published() -> None:
 
 def test_a_proxy_on_this_machine_needs_no_https() -> None:
     assert proxy("http://127.0.0.1:8000/mcp").callback == "http://127.0.0.1:8000/oauth/callback"
+
+
+async def test_an_upstream_without_a_check_has_nothing_to_look_at(caplog: pytest.LogCaptureFixture) -> None:
+    await Stage().proxy.check()
+    assert caplog.records == []

@@ -13,7 +13,7 @@ from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp.state import KeyRing, MemorySignIns
 from tests.clock import Clock
-from tests.oauth_proxy.stage import DOWN, VERIFIER, Browser, Stage
+from tests.oauth_proxy.stage import DOWN, ISSUER, VERIFIER, Browser, Stage
 
 SECRETS = re.compile(r"upstream-code|upstream-refresh|ada@example\.com|Ada|eyJ|funcmcp[-_.]")
 
@@ -91,6 +91,16 @@ async def test_a_user_whom_allow_refuses_has_a_line_with_the_mark_of_the_user(
     assert refused == [issued, issued]
     levels = [record.levelname for record in caplog.records if "cause=not_allowed" in record.getMessage()]
     assert levels == ["INFO", "DEBUG"]  # one user in one minute
+
+
+async def test_scopes_of_allow_that_the_client_has_not_requested_are_in_the_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Most of all one that is misspelt: the user is refused, and the function has not refused anything."""
+    caplog.set_level(logging.INFO, "funcmcp")
+    stage = await Stage(allow=lambda user: ["order.read"]).with_client()
+    assert (await stage.exchange(await stage.code(scope="orders.read"))).json["error"] == "invalid_grant"
+    assert "(it returned order.read; requested: orders.read)" in caplog.text
 
 
 async def test_a_refused_registration_has_its_reason(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -174,6 +184,24 @@ async def test_clients_that_want_no_refresh_token_are_no_reason_for_a_line(caplo
     stage.upstream.gives_refresh_tokens = False
     await stage.tokens()
     assert "oauth_no_refresh_token" not in caplog.text
+
+
+async def test_a_malformed_request_has_its_reason(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    json = {"content-type": "application/json", "origin": ISSUER}
+    for path in ("/oauth/token", "/oauth/revoke", "/oauth/consent"):
+        stage.proxy = stage.instance()
+        assert (await stage.send("POST", path, body=b"{}", headers=json)).status == 400
+    for path, query in (("/oauth/authorize", "a=1&a=2"), ("/oauth/callback", "a=1&a=2"), ("/oauth/callback", "%ff")):
+        stage.proxy = stage.instance()
+        assert (await stage.send("GET", path, query)).status == 400
+    assert causes(caplog) == ["request"] * 6
+
+
+async def test_a_refused_revocation_has_its_cause(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    answer = await stage.send("POST", "/oauth/revoke", body=b"client_id=unknown&token=x", headers=form)
+    assert answer.status == 401
+    assert causes(caplog) == ["client_unknown"]
 
 
 # Attacks

@@ -6,6 +6,7 @@ section 2.2 and OpenID Connect Core 1.0 section 9 (``private_key_jwt`` and ``cli
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -15,8 +16,14 @@ from urllib.parse import urlencode
 
 from funcmcp._auth.basic import basic_of
 from funcmcp._auth.client_options import METHODS
-from funcmcp._oauth_proxy.failures import PROVIDER_ANSWER
-from funcmcp._oauth_proxy.upstream import IssuedToken, UpstreamUnavailableError, failed
+from funcmcp._oauth_proxy.failures import CREDENTIAL_FAILED, PROVIDER_ANSWER
+from funcmcp._oauth_proxy.upstream import (
+    IssuedToken,
+    UpstreamError,
+    UpstreamMisconfiguredError,
+    UpstreamUnavailableError,
+    failed,
+)
 from funcmcp._protocol.codec import encode
 from funcmcp._state.seal import base64url
 
@@ -33,6 +40,7 @@ RESERVED_AT_TOKEN: Final = frozenset(
 
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ASSERTION_SECONDS: Final = 60
+_CREDENTIAL_SECONDS: Final = 10.0
 _MIN_SIGNING_SECRET: Final = 32
 _MAX_SECONDS: Final = 86_400.0
 
@@ -81,9 +89,12 @@ class ClientAuthentication:
         Args:
             supported: The methods that the provider supports.
             audience: The URL of its token endpoint, for assertions.
+
+        Raises:
+            UpstreamMisconfiguredError: The function of the author that returns assertions has failed.
         """
         if self._assertion is not None:
-            return {}, self._with_assertion(await self._assertion(audience))
+            return {}, self._with_assertion(await self._asserted(self._assertion, audience))
         if self._secret is None:
             return {}, {"client_id": self._client_id}
         method = self._method or next((name for name in METHODS if name in supported), "client_secret_post")
@@ -92,6 +103,17 @@ class ClientAuthentication:
         if method == "client_secret_jwt":
             return {}, self._with_assertion(self._signed_with_secret(self._secret, audience))
         return {}, {"client_id": self._client_id, "client_secret": self._secret}
+
+    async def _asserted(self, function: Callable[[str], Awaitable[str]], audience: str) -> str:
+        """Return the assertion of a function of the author, which may ask another server for it."""
+        try:
+            async with asyncio.timeout(_CREDENTIAL_SECONDS):
+                return await function(audience)
+        except UpstreamError:
+            raise
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error!s:.200}"
+            raise failed(UpstreamMisconfiguredError, CREDENTIAL_FAILED, detail) from error
 
     def _with_assertion(self, assertion: str) -> dict[str, str]:
         return {

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.failures import ACCOUNT, PROVIDER_ANSWER
-from funcmcp._oauth_proxy.id_tokens import text_claim
+from funcmcp._oauth_proxy.id_tokens import exact_claim, text_claim
 from funcmcp._oauth_proxy.oauth2 import OAuth2
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
 from funcmcp._objects.public_names import public
@@ -154,5 +154,5 @@ def _primary(emails: Any) -> str | None:
     """Return the primary address, if GitHub has verified it."""
     for entry in emails if isinstance(emails, list) else []:
         if isinstance(entry, dict) and entry.get("primary") is True and entry.get("verified") is True:
-            return text_claim(entry, "email")
+            return exact_claim(entry, "email")
     return None

@@ -69,6 +69,7 @@ from funcmcp._oauth_proxy.upstream import (
     failed,
 )
 from funcmcp._objects.public_names import public
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     import os
@@ -230,6 +231,7 @@ class OIDC:
         self._requires_nonce = requires_nonce
         self._roles_claim = roles_claim
         self._has_logged_roles = False
+        self._ignored = LineLimit()
         self._clock = clock
         self._ca_file = ca_file
         self._http = UpstreamHTTP(ca_file=ca_file)
@@ -291,7 +293,7 @@ class OIDC:
             if answer.get("id_token") is not None:
                 user = await self._user_in(provider, answer, None)
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
+            self._ignored.write("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
         sign_in = await self._sign_in(answer, user)
@@ -406,7 +408,7 @@ class OIDC:
         except MissingKeyError as error:
             raise failed(UpstreamUnavailableError, ID_TOKEN_KEY, error) from error
         except TokenError as error:
-            _logger.warning(
+            self._ignored.write(
                 "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",
                 self._issuer,
                 escaped(str(error)),
@@ -546,7 +548,8 @@ class OIDC:
         try:
             checked(name, value, self._insecure_hosts)
         except ValueError:
-            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}"
+            advice = "name an internal address in endpoints=, or, for development, the host in insecure_hosts="
+            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}; {advice}"
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason) from None
         return value
 

@@ -204,7 +204,7 @@ class OAuthProxy:
         scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
-            may have. It may be async. None: every user of the upstream may sign in.
+            may have. It may be async, and has five seconds. None: every user of the upstream may sign in.
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
             ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
             `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
@@ -246,7 +246,8 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
+        TypeError: *upstream* is not an identity provider, *scopes* or *programs* is not a dict, or *claims* or
+            *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
             it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
             *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
@@ -297,7 +298,7 @@ class OAuthProxy:
         self._settings = settings = ProxySettings(
             url=url,
             issuer=issuer,
-            upstream=upstream,
+            upstream=_checked_upstream(upstream),
             scopes=_checked_scopes(scopes),
             keys=own_keys,
             clients=Clients(own_keys, takes_proofs=dpop is not None),
@@ -368,6 +369,11 @@ class OAuthProxy:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
 
+    @property
+    def has_registration(self) -> bool:
+        """Whether the server is registered at its identity provider. A `LocalProvider` needs no registration."""
+        return bool(getattr(self.upstream, "needs_registration", True))
+
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
 
@@ -396,7 +402,7 @@ class OAuthProxy:
 
         Raises:
             TypeError: The redirect URIs are one string.
-            RuntimeError: The keys are random, so that the client would be unknown after a restart.
+            RuntimeError: The keys are those of this start, so that the client would be unknown after the next one.
             ValueError: A redirect URI is not allowed, by itself or by *clients*.
 
         Example:
@@ -406,7 +412,7 @@ class OAuthProxy:
         """
         if isinstance(redirect_uris, str):
             raise TypeError("OAuthProxy.client takes a list of redirect URIs, not one string.")
-        if not self.has_shared_keys:
+        if not self.has_lasting_keys:
             raise RuntimeError("OAuthProxy.client needs keys that a restart keeps: set FUNCMCP_KEYS, or keys=.")
         client = self._settings.clients.with_secret(name, redirect_uris)
         try:
@@ -427,12 +433,14 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        sign_ins = self._settings.sign_ins
+        if sign_ins is not None:  # first, because a service of a grant may be slow
+            await sign_ins.sign_out(subject)
+            log_event("signed_out", "-", subject)
         for sign_out in self.visits.sign_outs:
             await sign_out(subject)
-        if self._settings.sign_ins is None:
+        if sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
-        await self._settings.sign_ins.sign_out(subject)
-        log_event("signed_out", "-", subject)
 
     async def check(self) -> None:
         """Look beside serving whether the identity provider can be used; the log says what is wrong."""
@@ -468,10 +476,15 @@ class OAuthProxy:
         }
         return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
-    async def aclose(self) -> None:
-        """Close the connections of the store."""
-        if self.store is not None:
-            await self.store.aclose()
+    async def aclose(self, seconds: float = 5.0) -> None:
+        """Close the connections of the store, after the renewals that are running.
+
+        Args:
+            seconds: Maximum number of seconds for the renewals, whose clients have gone.
+        """
+        if self._settings.sign_ins is not None:
+            await self._settings.sign_ins.finish(seconds)
+            await self._settings.sign_ins.store.aclose()
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""
@@ -562,6 +575,16 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     bearer.exchange = settings.exchange
     bearer.stored_claims = None if settings.sign_ins is None else StoredClaims(settings.sign_ins)
     return bearer
+
+
+def _checked_upstream(upstream: Upstream) -> Upstream:
+    """Return an upstream; raise TypeError for another object, such as the URL of the identity provider."""
+    if not callable(getattr(upstream, "authorization_url", None)):
+        raise TypeError(
+            "OAuthProxy.upstream is an identity provider, such as OIDC(issuer, client_id, client_secret), not "
+            f"{type(upstream).__name__}."
+        )
+    return upstream
 
 
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:

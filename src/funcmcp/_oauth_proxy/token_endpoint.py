@@ -18,9 +18,10 @@ and 10.
 from __future__ import annotations
 
 import hmac
-import inspect
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
@@ -39,6 +40,7 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_REFUSED,
     REQUEST,
     SIGN_IN_ENDED,
+    SUBJECT_OF_PROGRAM,
     TOO_MANY,
     VERIFIER,
     Failure,
@@ -383,16 +385,24 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof
     if settings.sign_ins is not None:
         return await _refresh_stored(settings, settings.sign_ins, form, client, proof)
     now = settings.clock()
-    refresh = of_refresh_token(settings.keys, form.get("refresh_token") or "", now, settings.refresh_seconds)
+    text = form.get("refresh_token") or ""
+    refresh = of_refresh_token(settings.keys, text, now, settings.refresh_seconds)
     if refresh is None:
         raise _GrantRefusedError(INVALID_GRANT, client)
     if refresh.client != client:
         raise _GrantRefusedError(OTHER_CLIENT, client)
     requested = _requested(form, refresh)
     refresh = replace(refresh, jkt=await _use(settings, proof, _account_of(refresh.user), refresh.jkt))
-    sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
+    sign_in = settings.renewals.get(text)
+    if sign_in is None:
+        sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
-    renewed = await _updated(settings, renewed, sign_in)
+    try:
+        renewed = await _updated(settings, renewed, sign_in)
+    except UpstreamUnavailableError:
+        settings.renewals.keep(text, sign_in)
+        raise
+    settings.renewals.forget(text)
     log_event("refreshed", client, renewed.user.subject, renewed.scopes)
     scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
     refresh_token = to_refresh_token(settings.keys, renewed)
@@ -436,6 +446,7 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
 
 async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    _check_subject(settings, refresh.user, refresh.client)
     refresh = replace(refresh, claims=settings.claims.remaining(refresh.claims))
     try:
         user = await settings.claims.complete(sign_in, is_new=False)
@@ -460,21 +471,36 @@ async def _claims_of(settings: ProxySettings, user: User, client: str) -> Mappin
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...], client: str) -> tuple[str, ...]:
     """Return the scopes that a user of a client gets; raise OAuthError if the user may not sign in."""
+    _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    decision = settings.allow(user)
-    if inspect.isawaitable(decision):
-        decision = await decision
-    if isinstance(decision, bool):
-        allowed = scopes if decision else ()
-    elif isinstance(decision, str) or not hasattr(decision, "__iter__"):
-        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
-    else:
-        permitted = set(decision)
-        allowed = tuple(scope for scope in scopes if scope in permitted)
+    permitted = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    allowed = tuple(scope for scope in scopes if scope in permitted)
     if not allowed:
-        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
+        detail = f"it returned {','.join(permitted)}; requested: {','.join(scopes)}" if permitted else ""
+        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject), detail)
     return allowed
+
+
+def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
+    """Raise OAuthError for a user whose tokens would name the same caller as those of a program."""
+    if settings.is_of_program(user.subject):
+        raise _GrantRefusedError(SUBJECT_OF_PROGRAM, client, user_mark(user.subject))
+
+
+def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
+    """Return the scopes in a decision of `OAuthProxy.allow`; raise TypeError if it is not a decision.
+
+    They may have scopes that were not requested.
+    """
+    if isinstance(decision, bool):
+        return requested if decision else ()
+    if isinstance(decision, str) or not isinstance(decision, Iterable):
+        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
+    scopes = tuple(decision)
+    if not all(isinstance(scope, str) for scope in scopes):
+        raise TypeError("OAuthProxy.allow returns True, False or a list of scopes. A scope is a string.")
+    return scopes
 
 
 def _tokens(

@@ -465,9 +465,26 @@ async def test_the_log_says_why_the_issuer_is_of_no_use(
         with pytest.raises(UnavailableError):
             await identity_of(Introspection(server.url, **GOOD, clock=Clock()))
         assert caplog.messages == [f"event=introspection_failed url={server.url} reason={reason}"]
+        assert caplog.records[0].levelname == ("ERROR" if "check" in reason else "WARNING")
         assert len(server.requests) == 1  # a redirect is not followed
 
 
 async def test_an_issuer_with_a_private_authority_is_trusted_by_its_file(tmp_path: Path) -> None:
     introspection = Introspection(URL, **GOOD, ca_file=certificate(tmp_path))
     assert introspection._ca_file is not None
+
+
+async def test_the_log_says_that_nothing_listens(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as server:
+        url = server.url
+    with pytest.raises(UnavailableError):
+        await identity_of(Introspection(url, **GOOD, clock=Clock()))
+    assert "the connection is refused" in caplog.text
+
+
+def test_a_host_without_tls_has_to_be_named(caplog: pytest.LogCaptureFixture) -> None:
+    Introspection("http://keycloak:8080/introspect", **GOOD, insecure_hosts=["keycloak:8080"])
+    assert "Introspection.insecure_hosts" in caplog.text
+    for hosts, error in ((["other:8080"], ValueError), ("keycloak:8080", TypeError)):
+        with pytest.raises(error):
+            Introspection("http://keycloak:8080/introspect", **GOOD, insecure_hosts=hosts)

@@ -4,7 +4,8 @@ How it works: a token is sent to the introspection endpoint of its issuer, with 
 answer is checked as the claims of a signed token are. A valid token is cached until it expires, for a minute at most; a
 refused one for ten seconds, in a table of its own, so that invalid tokens displace no valid ones. Requests with one
 token share one request to the issuer, which continues if one of them is cancelled. At most 100 such requests run at
-once. If there is no usable answer, nothing is cached, and the callers get 503.
+once, and 50 more for tokens that were valid before: whoever sends a flood of unknown tokens does not keep those callers
+out. If there is no usable answer, nothing is cached, and the callers get 503.
 
 A signed token that names another issuer is refused without a request: it is not for the eyes of this one.
 
@@ -25,17 +26,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Typ
 from funcmcp._auth.authenticator import Fit, UnavailableError
 from funcmcp._auth.authorities import checked_ca_file, tls_context
 from funcmcp._auth.basic import basic_of
+from funcmcp._auth.connection_errors import reason_of
 from funcmcp._auth.principal import VerifiedToken
 from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer
 from funcmcp._auth.tokens.compact import MAX_TOKEN, TokenError, has_shape, unverified_claims
-from funcmcp._auth.tokens.presented import PresentedTokens, checked_names
-from funcmcp._auth.urls import checked
+from funcmcp._auth.tokens.presented import PresentedTokens, checked_names, digest_of
+from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from ssl import SSLContext
 
     from funcmcp._auth.dpop import DPoP
@@ -47,7 +49,14 @@ _MAX_CACHE_SECONDS: Final = 300.0
 _REFUSED_SECONDS: Final = 10.0
 _REFUSED_SIZE: Final = 4096
 _MAX_CONCURRENT: Final = 100
+_RESERVED: Final = 50
+"""Further requests for tokens that were valid before, as long as they are remembered."""
+
 _MAX_ANSWER: Final = 256 * 1024
+_LARGE: Final = 8 * 1024
+_MAX_LARGE: Final = 128
+"""Maximum number of cached answers with more than 8 KiB. With these limits, the cache takes some 64 MiB of JSON."""
+
 _LOG_SECONDS: Final = 30.0
 _OK: Final = 200
 _CLIENT_ERRORS: Final = frozenset({400, 401, 403})
@@ -72,7 +81,16 @@ class ClientAssertion(Protocol):
 
 
 class _UnusableAnswerError(Exception):
-    """The introspection endpoint has answered nothing that can be used. The text is the reason, for the log."""
+    """The introspection endpoint has answered nothing that can be used.
+
+    Args:
+        reason: The reason, for the log.
+        level: The level of its line. An error is for the operator, who has to do something.
+    """
+
+    def __init__(self, reason: str, level: int = logging.WARNING) -> None:
+        super().__init__(reason)
+        self.level = level
 
 
 class _Refused(NamedTuple):
@@ -104,6 +122,8 @@ class Introspection(PresentedTokens):
         cache_seconds: Seconds for which the answer for a valid token is used again, at most 300. A token that is
             revoked is accepted for so long. 0: the issuer is asked for each request.
         ca_file: A PEM file with certificate authorities that are trusted as well, for an issuer with a private one.
+        insecure_hosts: Hosts, with their port, whose URL may begin with ``http://``, such as ``["keycloak:8080"]``. For
+            development only: whoever can change the answers decides who is accepted.
         timeout: Maximum number of seconds for a request to the issuer.
         dpop: Which tokens that are bound to a key of the client are accepted, as in `BearerTokens`.
         dpop_nonces: Whether proofs need a nonce of the server, as in `BearerTokens`.
@@ -113,6 +133,7 @@ class Introspection(PresentedTokens):
         asks_another_server: True: `first_of` calls it last, so that the issuer does not see the credentials of others.
 
     Raises:
+        TypeError: *insecure_hosts* is one string.
         ValueError: The URL is not https, the issuer, the audience or the client id is empty, there is no credential or
             more than one, *cache_seconds* or another option has a value that is not allowed, or *ca_file* can't be
             read.
@@ -144,12 +165,14 @@ class Introspection(PresentedTokens):
         rules: TokenRules | None = None,
         cache_seconds: float = 60.0,
         ca_file: str | os.PathLike[str] | None = None,
+        insecure_hosts: Collection[str] = (),
         timeout: float = 5.0,
         dpop: DPoP | None = None,
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        parts = checked("The URL of an Introspection", url)
+        hosts = checked_insecure_hosts("Introspection.insecure_hosts", insecure_hosts)
+        parts = checked("The URL of an Introspection", url, hosts)
         audiences = frozenset[str]() if audience is None else checked_names("Introspection", "audience", audience)
         if not 0 <= cache_seconds <= _MAX_CACHE_SECONDS:
             raise ValueError(f"Introspection.cache_seconds must be between 0 and {_MAX_CACHE_SECONDS:.0f}.")
@@ -174,6 +197,7 @@ class Introspection(PresentedTokens):
         self._timeout = timeout
         self._refused: dict[bytes, _Refused] = {}
         self._asking: dict[bytes, asyncio.Task[_Outcome]] = {}
+        self._large: dict[bytes, None] = {}
         self._tls: SSLContext | None = None
         self._next_log = 0.0
 
@@ -203,7 +227,8 @@ class Introspection(PresentedTokens):
         if running is not None and not running.done() and running.get_loop() is loop:
             return running
         self._asking = {key: task for key, task in self._asking.items() if not task.done() and task.get_loop() is loop}
-        if len(self._asking) >= _MAX_CONCURRENT:
+        limit = _MAX_CONCURRENT + (_RESERVED if self._was_valid(token) else 0)
+        if len(self._asking) >= limit:
             raise UnavailableError("The server checks too many tokens now. Try again later.", 1)
         task = self._asking[digest] = asyncio.create_task(self._ask(digest, token))
         return task
@@ -211,18 +236,32 @@ class Introspection(PresentedTokens):
     async def _ask(self, digest: bytes, token: str) -> _Outcome:
         """Return what the issuer says about a token. It raises nothing: perhaps nobody waits for it any more."""
         try:
-            answer = _object(await self._post(token))
-            return self._read(token, answer)
+            body = await self._post(token)
+            outcome = self._read(token, _object(body))
+            if len(body) > _LARGE:
+                self._limit_large(token)
+            return outcome
         except TokenError as error:
+            self._forget(digest_of(token))
             if len(self._refused) >= _REFUSED_SIZE:  # the oldest one leaves
                 del self._refused[next(iter(self._refused))]
             self._refused[digest] = _Refused(str(error), self._clock() + _REFUSED_SECONDS)
             return error
         except _UnusableAnswerError as error:
-            self._log_failure(str(error))
+            self._log_failure(str(error), error.level)
         except Exception as error:  # noqa: BLE001 - whatever the library raises, the token is not accepted
-            self._log_failure(type(error).__name__)
+            self._log_failure(reason_of(error), logging.WARNING)
         return UnavailableError(_AWAY)
+
+    def _limit_large(self, token: str) -> None:
+        """Remember that the answer for a token is large, and forget the oldest such answers if there are too many."""
+        digest = digest_of(token)
+        self._large.pop(digest, None)
+        self._large[digest] = None
+        while len(self._large) > _MAX_LARGE:
+            oldest = next(iter(self._large))
+            del self._large[oldest]
+            self._forget(oldest)
 
     def _read(self, token: str, answer: Mapping[str, Any]) -> tuple[Principal, float]:
         """Return the caller in an answer, and until when it holds; raise TokenError if the token is not valid here."""
@@ -258,7 +297,8 @@ class Introspection(PresentedTokens):
             client.stream("POST", self._url, data=form, follow_redirects=False) as response,
         ):
             if response.status_code in _CLIENT_ERRORS:
-                raise _UnusableAnswerError(f"status {response.status_code}: check the client id and its secret")
+                reason = f"status {response.status_code}: check the client id and its secret"
+                raise _UnusableAnswerError(reason, logging.ERROR)
             if response.status_code != _OK:
                 raise _UnusableAnswerError(f"status {response.status_code}")
             async for part in response.aiter_raw():
@@ -278,13 +318,13 @@ class Introspection(PresentedTokens):
             return {}, {"client_id": self._client_id, "client_secret": secret}
         return {"authorization": basic_of(self._client_id, secret)}, {}
 
-    def _log_failure(self, reason: str) -> None:
+    def _log_failure(self, reason: str, level: int) -> None:
         """Log a failed request, once in 30 seconds: anyone who sends tokens can cause it."""
         now = monotonic()
         if now < self._next_log:
             return
         self._next_log = now + _LOG_SECONDS
-        _logger.warning("event=introspection_failed url=%s reason=%s", self._name, reason)
+        _logger.log(level, "event=introspection_failed url=%s reason=%s", self._name, reason)
 
 
 def _check_credentials(
