@@ -199,3 +199,10 @@ def test_an_invalid_configuration_is_refused(client_id: str, options: dict[str, 
     with pytest.raises(TypeError, match="list"):
         GitHub("app", "secret", organizations="kitchen")
     assert repr(GitHub("app", "secret", organizations=None)) == "GitHub('app')"
+
+
+async def test_parameters_are_added_to_the_request() -> None:
+    upstream = GitHub("app", "secret", organizations=None, parameters={"allow_signup": "false"})
+    assert "allow_signup=false" in await upstream.authorization_url(REQUEST)
+    with pytest.raises(ValueError, match=r"GitHub\.parameters can't contain state"):
+        GitHub("app", "secret", organizations=None, parameters={"state": "x"})

@@ -34,6 +34,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlencode
 
+from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.entra_id import checked_guid
 from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._oauth_proxy.certificates import ClientCertificate
@@ -154,12 +155,15 @@ class EntraID(OIDC):
             User.Read. ``"ignore"``: the sign-ins of all users have no groups.
         on_behalf_of: The name of a scope that the registration exposes, such as ``"access_as_user"``. Tools then get
             tokens for other APIs by `Context.upstream_token`. None: they get none.
+        parameters: More parameters of the authorization request, such as ``{"domain_hint": "example.com"}``. A value of
+            ``""`` leaves out a parameter that the proxy would send, such as ``prompt``.
         clock: A function that returns seconds since 1970.
 
     Raises:
         TypeError: *tenants* is one string.
         ValueError: The tenant or the application id is not a GUID, there are both or neither of secret and credential,
-            ``"organizations"`` has no *tenants*, or *groups* or *on_behalf_of* is invalid.
+            ``"organizations"`` has no *tenants*, *groups* or *on_behalf_of* is invalid, or a parameter belongs to the
+            proxy.
     """
 
     def __init__(  # noqa: PLR0913 - the registration, and what the server does with its users
@@ -173,6 +177,7 @@ class EntraID(OIDC):
         guests: bool = False,
         groups: Literal["token", "graph", "ignore"] = "token",
         on_behalf_of: str | None = None,
+        parameters: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         if (client_secret is None) == (credential is None):
@@ -199,7 +204,7 @@ class EntraID(OIDC):
             discovery=_DISCOVERY_OF_ORGANIZATIONS if self._tenant is None else None,
             name="Microsoft",
             scopes=scopes,
-            parameters={"prompt": "select_account"},
+            parameters={"prompt": "select_account"} | checked_parameters("EntraID.parameters", parameters),
             credential=cast("MakeAssertion | None", credential),  # _assertion() reads a certificate
             token_exchange=on_behalf_of is not None,
             clock=clock,

@@ -15,6 +15,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.failures import ACCOUNT, PROVIDER_ANSWER
 from funcmcp._oauth_proxy.id_tokens import exact_claim, text_claim
@@ -45,14 +46,16 @@ class GitHub(OAuth2):
             unless `OAuthProxy.allow` decides otherwise.
         site: The URL of GitHub, for GitHub Enterprise Server.
         api: The URL of its REST API.
+        parameters: More parameters of the authorization request, such as ``{"allow_signup": "false"}``.
         ca_file: A PEM file with certificate authorities that are trusted as well, for GitHub Enterprise Server.
 
     Raises:
-        ValueError: *organizations* is empty, the id or the secret is missing, or the file has no certificates.
+        ValueError: *organizations* is empty, the id or the secret is missing, a parameter belongs to the proxy, or the
+            file has no certificates.
         TypeError: *organizations* is one string.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the registration, and what the server does with its users
         self,
         client_id: str,
         client_secret: str,
@@ -60,6 +63,7 @@ class GitHub(OAuth2):
         organizations: Sequence[str] | None,
         site: str = _SITE,
         api: str = _API,
+        parameters: Mapping[str, str] | None = None,
         ca_file: str | os.PathLike[str] | None = None,
     ) -> None:
         if isinstance(organizations, str):
@@ -79,6 +83,7 @@ class GitHub(OAuth2):
             user=_user_of,
             scopes=["read:user", "user:email", *([] if organizations is None else ["read:org"])],
             token_endpoint_auth_method="client_secret_post",  # noqa: S106 - the name of a method
+            parameters=checked_parameters("GitHub.parameters", parameters),
             name="GitHub",
             issuer=f"{site}/login/oauth",
             ca_file=ca_file,
