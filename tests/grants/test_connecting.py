@@ -353,7 +353,7 @@ async def test_a_store_that_is_away_does_not_flood_the_log(
     desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def is_away(key: str) -> str:
-        raise StoreUnavailableError(key)
+        raise StoreUnavailableError(store=key)
 
     monkeypatch.setattr(desk.store, "get", is_away)
     browser = desk.browser()
