@@ -44,7 +44,6 @@ STAND_ALONE = {
     "funcmcp_cli.doctor.sign_in_checks": "One module for each subject that doctor checks.",
     "funcmcp_cli.doctor.task_checks": "One module for each subject that doctor checks.",
     "funcmcp_cli.install.json_edits": "Edits of texts, which know no clients.",
-    "funcmcp_cli.migrate.names": "Data, without libcst: tests compare it with funcmcp.compat.",
     "funcmcp_cli.migrate.server_rewriting": "One module for each kind of server, as azure_rewriting is.",
     "funcmcp_cli.saving": "It writes files with names that servers choose; its tests are attacks.",
     "funcmcp_host.workers.frames": "A format, which the programs of the other side have a second time.",

@@ -21,7 +21,8 @@ import httpx2
 import pytest
 
 from funcmcp.client import Client, ConnectionFailedError
-from tests.cli.processes import FUNCMCP, Running, environment, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, Running, environment
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ class Shop:
             CallerValues(self.store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for _ in range(instances)
         ]
         self.instances = [
-            Accounts("Code", "grant code", self.client, lambda values=values: values, self.clock)  # type: ignore[misc]
+            Accounts("Code", "code", "grant code", self.client, lambda values=values: values, self.clock)  # type: ignore[misc]
             for values in self.values
         ]
         self.accounts = self.instances[0]
@@ -409,7 +409,7 @@ async def test_instances_with_one_redis_renew_once_and_forget_together() -> None
         shop = Shop(stores[0])
         others = [CallerValues(store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for store in stores]
         instances = [
-            Accounts("Code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
+            Accounts("Code", "code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
             for values in others
         ]
         await shop.connect()

@@ -11,9 +11,7 @@ from joserfc.jwk import OctKey
 
 from funcmcp._oauth_proxy import client_requests
 from funcmcp._oauth_proxy.client_requests import (
-    RESERVED,
     ClientAuthentication,
-    checked_parameters,
     issued_token_in,
     refresh_token_in,
     url_with,
@@ -92,12 +90,6 @@ async def test_an_assertion_that_the_secret_signs_is_valid_for_a_minute_and_has_
 def test_a_parameter_is_encoded_or_left_out(parameters: dict[str, str], expected: str) -> None:
     assert url_with("https://x.example/", parameters) == expected
     assert url_with("https://x.example/?t=1", {"a": "1"}) == "https://x.example/?t=1&a=1"
-
-
-@pytest.mark.parametrize("name", sorted(RESERVED))
-def test_a_parameter_of_the_proxy_can_not_be_replaced(name: str) -> None:
-    with pytest.raises(ValueError, match=f"OIDC.parameters can't contain {name}"):
-        checked_parameters("OIDC.parameters", {"prompt": "", name: "x"}, RESERVED)
 
 
 @pytest.mark.parametrize("answer", [{}, {"refresh_token": ""}, {"refresh_token": 5}, {"refresh_token": None}])

@@ -275,6 +275,11 @@ def test_one_string_of_tenants_is_refused() -> None:
         EntraID("organizations", APP, "s", tenants=TENANT)
 
 
+def test_a_list_in_place_of_the_tenant_is_refused_with_the_form_for_several() -> None:
+    with pytest.raises(TypeError, match=r'EntraID\("organizations", \.\.\., tenants=\[\.\.\.\]\)'):
+        EntraID([TENANT, OTHER], APP, "s")  # type: ignore[arg-type]
+
+
 async def test_the_tenant_of_the_user_is_in_the_principal_and_another_tenant_reads_why() -> None:
     script = Organizations()
     stage = await Stage(upstream=entra(script, tenants=[TENANT])).with_client()

@@ -141,6 +141,16 @@ async def test_a_sign_in_that_another_process_holds_is_in_the_log(
     assert (await renewal).status == 200
 
 
+async def test_scopes_of_allow_that_the_client_has_not_requested_are_in_the_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Most of all one that is misspelt: the user is refused, and the function has not refused anything."""
+    caplog.set_level(logging.INFO, "funcmcp")
+    stage = await Stage(allow=lambda user: ["order.read"]).with_client()
+    assert (await stage.exchange(await stage.code(scope="orders.read"))).json["error"] == "invalid_grant"
+    assert "(it returned order.read; requested: orders.read)" in caplog.text
+
+
 async def test_a_refused_registration_has_its_reason(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     assert (await stage.register(redirect_uris=["http://evil.example.com/"])).status == 400
     stage.proxy = stage.instance()

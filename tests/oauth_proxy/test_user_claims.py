@@ -13,7 +13,7 @@ import pytest
 from funcmcp import Auth, Context, MCPServer
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._oauth_proxy import author_functions, user_claims
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, IdentityAssertion
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT, IdentityAssertion
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, refresh_members, refresh_of
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError
 from funcmcp._oauth_proxy.user_claims import MAX_IN_TOKEN, RESERVED
@@ -698,7 +698,7 @@ async def test_an_identity_assertion_has_claims(*, has_long_claims: bool) -> Non
     interactive = await stage.tokens()
     for _ in range(101):
         answer = await stage.token(
-            grant_type=GRANT_TYPE, assertion="a", client_id="assistant", client_secret=secret, scope="orders.read"
+            grant_type=ASSERTION_GRANT, assertion="a", client_id="assistant", client_secret=secret, scope="orders.read"
         )
         assert answer.status == 200, answer.text
     assert ("sign_in" in claims_of(answer.json["access_token"])) == has_long_claims

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._oauth_proxy.upstream import SignIn, UpstreamRefusedError
+from funcmcp._oauth_proxy.upstream import SignIn, UpstreamError, UpstreamMisconfiguredError, UpstreamRefusedError
 from funcmcp._oauth_proxy.web import WebAnswer
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp.auth import User
@@ -149,6 +149,16 @@ async def test_a_provider_that_fails_is_a_page(error: Exception, status: int, ca
     assert f"event=oauth_visit_failed kind={type(error).__name__}" in caplog.text
     with pytest.raises(type(error)):
         await hall.begin(Browser())
+
+
+@pytest.mark.parametrize("kind", [UpstreamMisconfiguredError, UpstreamRefusedError])
+async def test_the_page_has_the_sentence_of_a_failure_for_users(kind: type[UpstreamError]) -> None:
+    hall, browser = Hall(), Browser()
+    query = hall.upstream.sign_in(await hall.begin(browser))
+    hall.upstream.down = kind("hush", "Your organization may not use this server.")
+    answer = await hall.callback(query, browser)
+    assert "Your organization may not use this server." in answer.text
+    assert "reached" not in answer.text
 
 
 async def test_a_provider_that_names_no_user_signs_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ async def test_a_scope_that_the_server_does_not_have_is_named() -> None:
 
 async def test_a_claim_that_the_rules_require_is_missing() -> None:
     rules = TokenRules(required={"employee": None})
-    with pytest.raises(SignInError, match="lacks a required claim"):
+    with pytest.raises(SignInError, match="lacks the claim employee"):
         async with SignedIn(with_bearer(rules), ADA):
             pass
     async with SignedIn(mcp := with_bearer(rules), User("ada", claims={"employee": 7, "org": ["a"]})) as headers:
@@ -241,6 +241,8 @@ def test_a_server_without_tokens_is_refused() -> None:
         SignedIn(behind(APIKeys({"robot": "k" * 32})), ADA)
     with pytest.raises(TypeError, match="not one string"):
         SignedIn(proxied(), ADA, scopes="orders.read")
+    with pytest.raises(TypeError, match=r"a User, such as User\('ada'\), not str"):
+        SignedIn(proxied(), "ada")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("variable", ["WEBSITE_INSTANCE_ID", "KUBERNETES_SERVICE_HOST", "K_SERVICE"])

@@ -27,7 +27,7 @@ from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from funcmcp._state.caller_values import CallerValues, ValueOwner
 
@@ -43,6 +43,7 @@ NEVER_SECONDS: Final = 10 * 365 * 86_400.0
 _LEASE_SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 35.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_MAX_STORED_SCOPES, _MAX_SCOPE = 50, 255
 
 _MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "grant": {"access_token": str, "until": (int, float)},
@@ -69,6 +70,9 @@ class Tokens(NamedTuple):
     refresh_token: str | None
     scopes: tuple[str, ...] | None
 
+    def __repr__(self) -> str:
+        return f"Tokens(..., until={self.until!r}, scopes={self.scopes!r})"
+
 
 class AccountClient(Protocol):
     """This server as a client of an authorization server."""
@@ -89,6 +93,7 @@ class Accounts:
 
     Args:
         title: The name of the service, for people.
+        name: Its name in the log.
         prefix: The beginning of the names of its values.
         client: This server as a client of the service.
         open_values: Returns the values of callers.
@@ -101,12 +106,14 @@ class Accounts:
     def __init__(
         self,
         title: str,
+        name: str,
         prefix: str,
         client: AccountClient,
         open_values: Callable[[], CallerValues],
         clock: Callable[[], float],
     ) -> None:
         self.title = title
+        self._service = name
         self._prefix = prefix
         self._client = client
         self._open_values = open_values
@@ -290,8 +297,7 @@ class Accounts:
             is_stored = await self._replace(owner, stale, members)
         except (StateFullError, StoreUnavailableError) as error:
             # The token is valid all the same. If the refresh token was replaced, the user is asked again later.
-            name = self._prefix.partition(" ")[2]
-            self._log.write("event=grant_not_stored service=%s kind=%s", name, type(error).__name__)
+            self._log.write("event=grant_not_stored service=%s kind=%s", self._service, type(error).__name__)
             is_stored = True
         if not is_stored:
             await self._client.revoke(tokens.access_token, tokens.refresh_token)
@@ -343,6 +349,12 @@ class Accounts:
 
     def _name(self, kind: str) -> str:
         return f"{self._prefix} {kind}"
+
+
+def kept_scopes(scopes: Iterable[str]) -> tuple[str, ...] | None:
+    """Return those scopes of an answer that are stored: a limited number of limited length. None if there are none."""
+    short = [scope for scope in dict.fromkeys(scopes) if len(scope) <= _MAX_SCOPE]
+    return tuple(short[:_MAX_STORED_SCOPES]) or None
 
 
 def _record(kind: str, value: bytes | None) -> dict[str, Any] | None:

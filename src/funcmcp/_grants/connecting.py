@@ -88,6 +88,7 @@ class Service:
 
     Attributes:
         title: Its name, for people.
+        name: Its name in the configuration and in the log.
         key: The beginning of the keys of questions, and of the names of cookies.
         base: The URL of this server, without the path of the endpoint and a slash at the end.
         path: The path of the pages below it.
@@ -102,6 +103,7 @@ class Service:
     """
 
     title: str
+    name: str
     key: str
     base: str
     path: str
@@ -113,11 +115,6 @@ class Service:
     scopes: Sequence[str] = ()
     is_issuer: Callable[[str | None], bool]
     covers: Callable[[Sequence[str]], frozenset[str]] | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name in the log: the key without the kind of service."""
-        return self.key.partition("-")[2]
 
     @property
     def redirect_uri(self) -> str:

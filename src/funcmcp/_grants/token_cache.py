@@ -26,6 +26,9 @@ class Issued(NamedTuple):
     token: str
     until: float
 
+    def __repr__(self) -> str:
+        return f"Issued(..., until={self.until!r})"
+
 
 class _Failure(NamedTuple):
     error: UpstreamTokenError

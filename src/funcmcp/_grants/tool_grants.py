@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from funcmcp._auth.basic import basic_of
+from funcmcp._auth.client_options import made_assertion
 from funcmcp._auth.principal import UpstreamTokenError
-from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens
+from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens, kept_scopes
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._oauth_proxy.client_requests import ClientAuthentication
 from funcmcp._oauth_proxy.settings import user_mark
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     UpstreamError,
     UpstreamHTTP,
@@ -136,16 +138,13 @@ class ProviderClient:
     async def _assertion(self, audience: str) -> str:
         """Return a signed assertion for an audience, which authenticates one request."""
         del audience
-        assertion = self._provider.credential() if self._provider.credential is not None else ""
-        return await assertion if inspect.isawaitable(assertion) else assertion
+        return "" if self._provider.credential is None else await made_assertion(self._provider.credential)
 
     def _log_failure(self, step: str, error: Exception, secrets: Iterable[str]) -> None:
         """Write a line about a failure, without the secrets that the service, or a function, may have repeated."""
         text = str(error)
         for secret in [*secrets, self._provider.client_secret or ""]:
             text = text.replace(secret, "***") if secret else text
-        # The text of the service may contain anything, so that it is escaped.
-        reason = text[:600].encode("unicode_escape").decode("ascii")
         level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
         # Each level has a limit of its own, so that users who are refused don't hide what the operator has to do.
         self._limits.setdefault((step, level), LineLimit(level)).write(
@@ -153,7 +152,7 @@ class ProviderClient:
             self._provider.name,
             step,
             type(error).__name__,
-            reason,
+            escaped(text),  # the text of the service may contain anything
         )
 
 
@@ -189,7 +188,9 @@ class ToolGrants:
         for provider in auth.grants:
             service = _service_of(provider, auth, visits)
             client = ProviderClient(provider)
-            accounts = Accounts(provider.title, f"grant {provider.name}", client, open_values, provider.clock)
+            accounts = Accounts(
+                provider.title, provider.name, f"grant {provider.name}", client, open_values, provider.clock
+            )
             self._accounts[provider.name] = accounts
             self._connectors[provider.name] = Connector(
                 service, client, accounts, server_name=server_name, visits=visits, clock=provider.clock
@@ -342,6 +343,7 @@ def _service_of(provider: GrantProvider, auth: Auth, visits: Visits | None) -> S
     issuer = provider.issuer
     return Service(
         title=provider.title,
+        name=provider.name,
         key=f"grant-{provider.name}",
         base=base,
         path=path,
@@ -385,5 +387,4 @@ def _scopes_in(value: object) -> tuple[str, ...] | None:
     """Return the scopes of an answer, None if it has none. GitHub and others separate them with commas."""
     if not isinstance(value, str):
         return None
-    scopes = tuple(dict.fromkeys(value.replace(",", " ").split()))
-    return scopes[:MAX_SCOPES] or None
+    return kept_scopes(value.replace(",", " ").split())

@@ -40,7 +40,7 @@ from funcmcp._oauth_proxy.certificates import ClientCertificate
 from funcmcp._oauth_proxy.client_requests import issued_token_in
 from funcmcp._oauth_proxy.entra_errors import explanation_of
 from funcmcp._oauth_proxy.failures import PROVIDER_ANSWER, PROVIDER_REFUSES_SERVER, TENANT, TENANTS_FAILED
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim
+from funcmcp._oauth_proxy.id_tokens import IDTokens, exact_claim, text_claim, texts_claim
 from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
@@ -58,9 +58,10 @@ from funcmcp._objects.public_names import public
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from funcmcp._auth.client_options import MakeAssertion
     from funcmcp._auth.tokens.compact import SignedToken
     from funcmcp._auth.tokens.keys import KeySource, VerificationKey
-    from funcmcp._oauth_proxy.oidc import MakeAssertion, Provider
+    from funcmcp._oauth_proxy.oidc import Provider
 
     Credential = ClientCertificate | MakeAssertion
     AllowTenant = Callable[[str], bool | Awaitable[bool]]
@@ -145,7 +146,8 @@ class EntraID(OIDC):
         credential: In place of a secret, a `ClientCertificate`, a `ManagedIdentity`, or a function that returns a
             signed assertion (RFC 7523) for each request. The function may be async.
         tenants: Which tenants may sign in at ``"organizations"``: a list of their ids, or a function that gets the id
-            of a tenant and returns True for an allowed one. The function may be async, and decides again at a refresh.
+            of a tenant and returns True for an allowed one. The function may be async, has five seconds, and decides
+            again at a refresh.
         guests: Whether users of other tenants may sign in that are guests of this tenant.
         groups: What a user with too many groups for a token gets, if the registration has the claim ``groups``.
             ``"token"``: the sign-in is refused. ``"graph"``: the groups come from Microsoft Graph, with the permission
@@ -314,7 +316,7 @@ class EntraID(OIDC):
         raise UpstreamRefusedError("the user has too many groups", _TOO_MANY_GROUPS)
 
     def _user_of(self, claims: dict[str, Any]) -> User:
-        object_id = text_claim(claims, "oid")
+        object_id = exact_claim(claims, "oid")
         if object_id is None:
             raise TokenError("The ID token has no object id.")
         tenant = claims.get("tid")
@@ -332,7 +334,7 @@ class EntraID(OIDC):
             f"{tenant}.{object_id}",
             name=text_claim(claims, "name", "preferred_username"),
             # Entra does not verify `email`. Only this optional claim says that the owner of the domain has.
-            email=text_claim(claims, "email") if claims.get("xms_edov") is True else None,
+            email=exact_claim(claims, "email") if claims.get("xms_edov") is True else None,
             tenant=tenant,
             roles=texts_claim(claims, "roles"),
             claims=claims,
@@ -381,7 +383,9 @@ def _issuer_of(tenant: str) -> str:
 
 
 def _checked_tenant(tenant: str, tenants: Sequence[str] | AllowTenant | None) -> str | None:
-    """Return the id of the only tenant, None for several; raise ValueError if it does not fit *tenants*."""
+    """Return the id of the only tenant, None for several; raise TypeError or ValueError if the two do not fit."""
+    if not isinstance(tenant, str):
+        raise TypeError('EntraID.tenant is one string; for several: EntraID("organizations", ..., tenants=[...]).')
     if tenant == _ORGANIZATIONS:
         if not tenants:
             raise ValueError(

@@ -90,7 +90,7 @@ OTHER_PROVIDER: Final = Failure(
     "other_provider",
     f"The answer came from another identity provider. {_AGAIN}",
     "The answer of the provider names another issuer than the configured one, or none although the provider promises "
-    "one. Configure the issuer of the discovery document. Otherwise somebody mixes up providers.",
+    "one. Configure the issuer of the discovery document. If it is right, the answer comes from another provider.",
 )
 NO_REFRESH_TOKEN: Final = Failure(
     "no_refresh_token",
@@ -131,7 +131,7 @@ ID_TOKEN_OTHER_NONCE: Final = Failure(
     "id_token_other_nonce",
     f"The identity provider has answered for another sign-in. {_AGAIN}",
     "The ID token has the nonce of another sign-in. If it happens again, something between server and provider repeats "
-    "answers, or somebody tries to bring in a code of another sign-in.",
+    "answers, or an attacker sends a code of another sign-in.",
 )
 ID_TOKEN_SUBJECT: Final = Failure(
     "id_token_subject",
@@ -170,7 +170,20 @@ ID_TOKEN_SIGNATURE: Final = Failure(
 NOT_ALLOWED: Final = Failure(
     "not_allowed",
     "You may not use this server. Ask its operator for access.",
-    "The function allow has refused the user. The line has the same mark of the user as the other lines.",
+    "The function allow has refused the user. The digest in user= is that of the other lines about this user.",
+)
+ALLOW_FAILED: Final = Failure(
+    "allow_failed",
+    "The server can't determine whether you may use it. Try again later.",
+    "The function allow has raised an error, takes more than five seconds, or returns something else than True, False "
+    "or scopes. The line with event=oauth_allow_failed has the traceback.",
+)
+SUBJECT_OF_PROGRAM: Final = Failure(
+    "subject_of_program",
+    "Your id at the identity provider is the name of a program of this server. Report it to the operator of the "
+    "server.",
+    "A user has the name of one of OAuthProxy(programs=) as id, and would be the same caller. Give the program another "
+    "name.",
 )
 TENANT: Final = Failure(
     "tenant",
@@ -180,7 +193,7 @@ TENANT: Final = Failure(
 TENANTS_FAILED: Final = Failure(
     "tenants_failed",
     "The sign-in can't be checked at the moment. Try again in a minute.",
-    "The function of EntraID(tenants=) has raised an error.",
+    "The function of EntraID(tenants=) has raised an error, or takes more than five seconds.",
 )
 ACCOUNT: Final = Failure(
     "account",
@@ -193,11 +206,6 @@ CLAIMS_TOO_LONG: Final = Failure(
     "server.",
     "The roles and claims of a user are too long for an access token. Use a store, or keep fewer of them: "
     "OAuthProxy(claims=) names or computes them. The line has the size and the limit.",
-)
-ALLOW_FAILED: Final = Failure(
-    "allow_failed",
-    "The server can't determine whether you may use it. Try again later.",
-    "The function of OAuthProxy(allow=) has failed. The line with event=oauth_allow_failed has the traceback.",
 )
 CLAIMS_FAILED: Final = Failure(
     "claims_failed",
@@ -266,18 +274,18 @@ CLIENT_NOT_ALLOWED: Final = Failure(
 CLIENT_DOCUMENT: Final = Failure(
     "client_document",
     "The server can't find out about your application. Report it to the developers of the application.",
-    "The document of the client (CIMD) can't be used; the line has the reason. Without access to the internet: "
-    "OAuthProxy(client_documents=False).",
+    "The document of the client (CIMD) can't be used; the reason is at the end of the line. Without access to the "
+    "internet: OAuthProxy(client_documents=False).",
 )
 REGISTRATION: Final = Failure(
     "registration",
     f"The server does not register your application. {_DEVELOPERS}",
-    "The client has sent a registration that is not allowed; the line has the reason.",
+    "The client has sent a registration that is not allowed; the reason is at the end of the line.",
 )
 REQUEST: Final = Failure(
     "request",
     f"The request of your application is not valid. {_DEVELOPERS}",
-    "The client has sent a request that OAuth, or this server, does not allow; the line has the reason.",
+    "The client has sent a request that OAuth, or this server, does not allow; the reason is at the end of the line.",
 )
 TOO_MANY: Final = Failure(
     "too_many",

@@ -9,7 +9,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._oauth_proxy.failures import ACCOUNT
-from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
+from funcmcp._oauth_proxy.id_tokens import exact_claim, text_claim, verified_email
 from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, User, failed
 from funcmcp._objects.public_names import public
@@ -59,7 +59,7 @@ class Google(OIDC):
         super().__init__(_ISSUER, client_id, client_secret, name="Google", parameters=parameters, clock=clock)
 
     def _user_of(self, claims: dict[str, Any]) -> User:
-        domain = text_claim(claims, "hd")
+        domain = exact_claim(claims, "hd")
         if self._domains is not None and (domain is None or domain.lower() not in self._domains):
             raise failed(UpstreamRefusedError, ACCOUNT, "the user is not of one of the domains")
         return User(

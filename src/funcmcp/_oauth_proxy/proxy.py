@@ -25,9 +25,8 @@ from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
+from funcmcp._oauth_proxy.identity_assertions import PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
@@ -109,11 +108,6 @@ class _Endpoint(NamedTuple):
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
     issuer = settings.issuer
-    grant_types = ["authorization_code", "refresh_token"]
-    if settings.assertions is not None:
-        grant_types.append(GRANT_TYPE)
-    if settings.programs is not None:
-        grant_types.append(PROGRAM_GRANT_TYPE)
     document: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/oauth/authorize",
@@ -124,7 +118,7 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "scopes_supported": list(settings.scopes),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": grant_types,
+        "grant_types_supported": settings.grant_types,
         # Registered clients have no secret, so "none" is first: some clients choose the first one.
         "token_endpoint_auth_methods_supported": list(_AUTH_METHODS),
         "revocation_endpoint_auth_methods_supported": list(_AUTH_METHODS),
@@ -210,7 +204,7 @@ class OAuthProxy:
         scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
-            may have. It may be async. None: every user of the upstream may sign in.
+            may have. It may be async, and has five seconds. None: every user of the upstream may sign in.
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
             ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
             `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
@@ -252,7 +246,8 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
+        TypeError: *upstream* is not an identity provider, *scopes* or *programs* is not a dict, or *claims* or
+            *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
             it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
             *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
@@ -303,7 +298,7 @@ class OAuthProxy:
         self._settings = settings = ProxySettings(
             url=url,
             issuer=issuer,
-            upstream=upstream,
+            upstream=_checked_upstream(upstream),
             scopes=_checked_scopes(scopes),
             keys=own_keys,
             clients=Clients(own_keys, takes_proofs=dpop is not None),
@@ -373,6 +368,11 @@ class OAuthProxy:
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
+
+    @property
+    def has_registration(self) -> bool:
+        """Whether the server is registered at its identity provider. A `LocalProvider` needs no registration."""
+        return bool(getattr(self.upstream, "needs_registration", True))
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
@@ -575,6 +575,16 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     bearer.exchange = settings.exchange
     bearer.stored_claims = None if settings.sign_ins is None else StoredClaims(settings.sign_ins)
     return bearer
+
+
+def _checked_upstream(upstream: Upstream) -> Upstream:
+    """Return an upstream; raise TypeError for another object, such as the URL of the identity provider."""
+    if not callable(getattr(upstream, "authorization_url", None)):
+        raise TypeError(
+            "OAuthProxy.upstream is an identity provider, such as OIDC(issuer, client_id, client_secret), not "
+            f"{type(upstream).__name__}."
+        )
+    return upstream
 
 
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:

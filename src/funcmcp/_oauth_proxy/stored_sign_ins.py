@@ -125,6 +125,9 @@ class StoredToken(NamedTuple):
     client: str
     extra: Extra = MappingProxyType({})
 
+    def __repr__(self) -> str:
+        return f"StoredToken(..., number={self.number!r}, client={self.client!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class _Record:
@@ -143,7 +146,7 @@ class _Record:
     refresh: Refresh
     number: int = 0
     lease: float = 0.0
-    answer: str = ""
+    answer: str = field(default="", repr=False)
     request: str = ""
     answered: float = 0.0
     extra: Extra = field(default_factory=dict)
@@ -161,6 +164,9 @@ class _Read(NamedTuple):
     sign_in: str
     value: str
     record: _Record
+
+    def __repr__(self) -> str:
+        return f"_Read(..., {self.record!r})"
 
 
 class StoredSignIns:

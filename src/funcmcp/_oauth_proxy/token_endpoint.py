@@ -42,13 +42,14 @@ from funcmcp._oauth_proxy.failures import (
     SIGN_IN_BUSY,
     SIGN_IN_ENDED,
     STORE_AWAY,
+    SUBJECT_OF_PROGRAM,
     TOO_MANY,
     VERIFIER,
     Failure,
 )
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
@@ -207,11 +208,11 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
 
 
 async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
-    assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
+    assertions = settings.assertions if form.get("grant_type") == ASSERTION_GRANT else None
     program: Program | None = None
     if assertions is not None:
         client = assertions.client_of(form, request.headers.get("authorization"))
-    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT_TYPE:
+    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT:
         client, program = await program_of(settings, request, form)
     else:
         client = await key_of_client(settings, request, form)
@@ -229,7 +230,7 @@ async def _token(settings: ProxySettings, request: WebRequest, form: Parameters)
         return await _refresh(settings, form, client, proof)
     if grant_type is None:
         raise OAuthError("invalid_request", "The grant_type is missing.")
-    raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
+    raise OAuthError("unsupported_grant_type", f"The grant types are: {' '.join(settings.grant_types)}.")
 
 
 def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
@@ -446,6 +447,7 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
 
 async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    _check_subject(settings, refresh.user, refresh.client)
     refresh = replace(refresh, claims=settings.claims.remaining(refresh.claims))
     try:
         user = await settings.claims.complete(sign_in, is_new=False)
@@ -470,22 +472,36 @@ async def _claims_of(settings: ProxySettings, user: User, client: str) -> Mappin
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...], client: str) -> tuple[str, ...]:
     """Return the scopes that a user of a client gets; raise OAuthError if the user may not sign in."""
+    _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    allowed = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    permitted = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    allowed = tuple(scope for scope in scopes if scope in permitted)
     if not allowed:
-        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
+        detail = f"it returned {','.join(permitted)}; requested: {','.join(scopes)}" if permitted else ""
+        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject), detail)
     return allowed
 
 
+def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
+    """Raise OAuthError for a user whose tokens would name the same caller as those of a program."""
+    if settings.is_of_program(user.subject):
+        raise _GrantRefusedError(SUBJECT_OF_PROGRAM, client, user_mark(user.subject))
+
+
 def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
-    """Return the scopes that a decision of `OAuthProxy.allow` permits; raise TypeError if it is not a decision."""
+    """Return the scopes in a decision of `OAuthProxy.allow`; raise TypeError if it is not a decision.
+
+    They may have scopes that were not requested.
+    """
     if isinstance(decision, bool):
         return requested if decision else ()
     if isinstance(decision, str) or not isinstance(decision, Iterable):
         raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
-    permitted = set(decision)
-    return tuple(scope for scope in requested if scope in permitted)
+    scopes = tuple(decision)
+    if not all(isinstance(scope, str) for scope in scopes):
+        raise TypeError("OAuthProxy.allow returns True, False or a list of scopes. A scope is a string.")
+    return scopes
 
 
 def _tokens(

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._oauth_proxy.author_functions import AuthorFunctions
 from funcmcp._oauth_proxy.failures import CLAIMS_FAILED, PROVIDER_AWAY
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import decode
 
@@ -217,7 +218,7 @@ class UserClaims:
         """Log once in this process that a claim is missing."""
         if name not in self._reported:
             self._reported.add(name)
-            _logger.warning("event=oauth_claim_missing claim=%s: %s This is logged once.", _printable(name), reason)
+            _logger.warning("event=oauth_claim_missing claim=%s: %s This is logged once.", escaped(name), reason)
 
 
 class StoredClaims:
@@ -324,7 +325,3 @@ def _json_value(value: object) -> Any:
         return decode(json.dumps(value, allow_nan=False).encode(), nesting=_MAX_NESTING)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"The value can't be kept: {type(error).__name__}: {error!s:.200}") from None
-
-
-def _printable(name: str) -> str:
-    return name.encode("unicode_escape").decode("ascii")

@@ -24,6 +24,7 @@ from funcmcp._auth.tokens.keys import StaticKeys
 from funcmcp._client.errors import SignInError
 from funcmcp._oauth_proxy.headless import HeadlessClient, HeadlessError
 from funcmcp._oauth_proxy.local_provider import LocalProvider
+from funcmcp._oauth_proxy.upstream import User
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
 from funcmcp._serving.composition import runtime_of
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.claims import ClaimPath
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.proxy import OAuthProxy
-    from funcmcp._oauth_proxy.upstream import User
     from funcmcp._serving.composition import ServerRuntime
 
 _CLIENT: Final = "test"
@@ -86,7 +86,7 @@ class SignedIn:
 
     Raises:
         SignInError: The server refuses the user, a scope or the token; the text says why.
-        TypeError: The server has neither an `OAuthProxy` nor `BearerTokens`.
+        TypeError: The server has neither an `OAuthProxy` nor `BearerTokens`, or the user is not a `User`.
         ValueError: The server has no auth, or a platform runs this process.
 
     Example:
@@ -100,11 +100,13 @@ class SignedIn:
     def __init__(self, server: MCPServer, user: User, *, scopes: Sequence[str] = ()) -> None:
         if isinstance(scopes, str):
             raise TypeError("SignedIn.scopes is a list of strings, not one string.")
+        if not isinstance(user, User):
+            raise TypeError(f"SignedIn.user must be a User, such as User('ada'), not {type(user).__name__}.")
         check_environment()
         self._runtime = runtime_of(server)
         auth = self._runtime.auth
         if auth is None:
-            raise ValueError(f"{self._runtime.name} has no auth, so every caller may use all of it.")
+            raise ValueError(f"{self._runtime.name} has no auth=, so no user signs in to it. Leave SignedIn out.")
         self._sign_in = _sign_in_at(self._runtime, auth, user, tuple(scopes))
         self._stack = ExitStack()
 

@@ -147,7 +147,7 @@ class PresentedTokens(ABC):
 
     async def _verify(self, token: str) -> _Verified:
         """Return what is known about a token; raise TokenError if the token is invalid."""
-        digest = sha256(_PREFIX + token.encode("utf-8", "surrogatepass")).digest()
+        digest = digest_of(token)
         verified, now = self._verified.get(digest), self._clock()
         if verified is not None and now < verified.end:
             return verified
@@ -157,6 +157,14 @@ class PresentedTokens(ABC):
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = verified
         return verified
+
+    def _was_valid(self, token: str) -> bool:
+        """Return whether a token is remembered as valid, though it has to be checked again."""
+        return digest_of(token) in self._verified
+
+    def _forget(self, digest: bytes) -> None:
+        """Forget that the token with a digest (`digest_of`) was valid."""
+        self._verified.pop(digest, None)
 
     def _refusal(self, verified: _Verified, *, has_proof: bool) -> Challenge | None:
         """Return why a valid token can't be presented in this way."""
@@ -177,6 +185,11 @@ class PresentedTokens(ABC):
                 "event=dpop_unavailable: pass %s to Auth itself, or in first_of.", type(self).__name__.lstrip("_")
             )
         return Challenge("invalid_dpop_proof", _NO_PROOFS, "DPoP")
+
+
+def digest_of(token: str) -> bytes:
+    """Return the digest of the value that the Authorization header usually has for a token."""
+    return sha256(_PREFIX + token.encode("utf-8", "surrogatepass")).digest()
 
 
 def _is_bound(principal: Principal) -> bool:
