@@ -84,7 +84,7 @@ def fail(reason: str, pytrace: bool = True) -> NoReturn:
     raise AssertionError(reason)
 
 
-_pytest.raises.fail = fail  # type: ignore[assignment]
+_pytest.raises.fail = fail  # type: ignore[assignment, attr-defined]
 
 _infer_transport = fastmcp.client.transports.inference.infer_transport
 _post_init = mcp.Client.__post_init__
