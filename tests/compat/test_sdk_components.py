@@ -82,7 +82,7 @@ async def test_a_prompt_returns_messages() -> None:
     def fail() -> str:
         raise KeyError("secret")
 
-    with pytest.raises(ValueError, match="^Error rendering prompt fail$"):
+    with pytest.raises(ValueError, match=r"^Error rendering prompt fail$"):
         await Prompt.from_function(fail).render({})
 
 
