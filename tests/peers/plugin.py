@@ -82,7 +82,7 @@ class MemoryTransport(ClientTransport):
 
 
 def fail(reason: str, pytrace: bool = True) -> NoReturn:
-    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner and all tests of the module."""
+    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner and the module's tests."""
     raise AssertionError(reason)
 
 
