@@ -29,8 +29,6 @@ from funcmcp.compat import FastMCP, MCPServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-_MODEL_OPTIONS = {"by_alias": True, "exclude_unset": True}
-
 
 @contextlib.asynccontextmanager
 async def streams(server: Any) -> AsyncIterator[Any]:
@@ -61,10 +59,10 @@ async def _read(received: Any, connection: Connection) -> None:
     with contextlib.suppress(anyio.ClosedResourceError):
         async for item in received:
             if isinstance(item, SessionMessage):
-                await connection.receive(item.message.model_dump_json(**_MODEL_OPTIONS).encode())
+                await connection.receive(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
 
-class MemoryTransport(ClientTransport):
+class MemoryTransport(ClientTransport):  # type: ignore[misc] # its package is not installed here
     """The transport of FastMCP's client to a server of funcmcp."""
 
     def __init__(self, server: Any) -> None:
@@ -82,11 +80,11 @@ class MemoryTransport(ClientTransport):
 
 
 def fail(reason: str, pytrace: bool = True) -> NoReturn:
-    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner and the module's tests."""
+    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner, and so other tests."""
     raise AssertionError(reason)
 
 
-_pytest.raises.fail = fail  # type: ignore[attr-defined]
+_pytest.raises.fail = fail  # type: ignore[assignment, attr-defined]
 
 _infer_transport = fastmcp.client.transports.inference.infer_transport
 _post_init = mcp.Client.__post_init__
@@ -105,5 +103,5 @@ def post_init(client: mcp.Client) -> None:
 
 
 for module in (fastmcp.client.client, fastmcp.client.transports, fastmcp.client.transports.inference):
-    module.infer_transport = infer_transport  # type: ignore[attr-defined]
-mcp.Client.__post_init__ = post_init  # type: ignore[method-assign]
+    module.infer_transport = infer_transport
+mcp.Client.__post_init__ = post_init  # type: ignore[assignment, method-assign]

@@ -7,6 +7,10 @@ import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / ".servers" / "peers" / "sources"
@@ -56,13 +60,13 @@ def suites() -> dict[str, Suite]:
     }
 
 
-def prepare(suite: Suite, folder: Path, compat_names: frozenset[str]) -> None:
+def prepare(suite: Suite, folder: Path, compat_names: Mapping[str, str]) -> None:
     """Write the tests of a suite into a folder, with `funcmcp.compat` in place of the peer for the names that it has.
 
     Args:
         suite: The suite.
         folder: The folder, which is replaced.
-        compat_names: The names of `funcmcp.compat`; none for the tests as they are.
+        compat_names: The names of `funcmcp.compat` with their modules; none for the tests as they are.
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(suite.tests, folder / "tests", symlinks=True)
@@ -75,8 +79,14 @@ def prepare(suite: Suite, folder: Path, compat_names: frozenset[str]) -> None:
             path.write_text(replaced(text, suite.package, compat_names), "utf-8")
 
 
-def replaced(text: str, package: str, compat_names: frozenset[str]) -> str:
-    """Return a module whose imports from a package are from `funcmcp.compat`, as far as that has the names."""
+def replaced(text: str, package: str, compat_names: Mapping[str, str]) -> str:
+    """Return a module whose imports from a package are from `funcmcp.compat`, as far as that has the names.
+
+    Args:
+        text: The module.
+        package: The package.
+        compat_names: The names, with the module that has them.
+    """
     lines = text.splitlines(keepends=True)
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     for node in sorted(imports, key=lambda node: node.lineno, reverse=True):
@@ -85,7 +95,7 @@ def replaced(text: str, package: str, compat_names: frozenset[str]) -> str:
         if node.level or not _has_server_names(module, package) or not moving:
             continue
         staying = [alias for alias in node.names if alias not in moving]
-        statements = [f"from funcmcp.compat import {_listed(moving)}"]
+        statements = [f"from {compat_names[alias.name]} import {_listed([alias])}" for alias in moving]
         if staying:
             statements.append(f"from {module} import {_listed(staying)}")
         lines[node.lineno - 1 : node.end_lineno] = [f"{' ' * node.col_offset}{'; '.join(statements)}\n"]

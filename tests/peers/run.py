@@ -51,11 +51,18 @@ markers =
 """
 
 
-def compat_names() -> frozenset[str]:
-    """Return the names of `funcmcp.compat`."""
-    code = "import funcmcp.compat; print(*funcmcp.compat.__all__)"
-    answer = subprocess.run([PYTHON, "-c", code], env=_environment(), check=True, capture_output=True, text=True)
-    return frozenset(answer.stdout.split())
+_MODULES = {"fastmcp": ["funcmcp.compat"], "mcp": ["funcmcp.compat", "funcmcp.compat.mcp"]}
+"""The modules that have the names of a package; the last one that has a name counts."""
+
+
+def compat_names(package: str) -> dict[str, str]:
+    """Return the names of a package that `funcmcp.compat` has, with the module that has them."""
+    names: dict[str, str] = {}
+    for module in _MODULES[package]:
+        code = f"import {module} as module; print(*module.__all__)"
+        answer = subprocess.run([PYTHON, "-c", code], env=_environment(), check=True, capture_output=True, text=True)
+        names.update(dict.fromkeys(answer.stdout.split(), module))
+    return names
 
 
 def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] | None = None) -> Outcomes:
@@ -67,7 +74,7 @@ def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] |
         on_funcmcp: Whether the tests have the names of funcmcp.
         names: The folders, modules and tests that are run; None for all of the suite.
     """
-    prepare(suite, folder, compat_names() if on_funcmcp else frozenset())
+    prepare(suite, folder, compat_names(suite.package) if on_funcmcp else {})
     (folder / "pytest.ini").write_text(_PYTEST.format(mode=suite.asyncio_mode), "utf-8")
     report = folder / "report.xml"
     plugin = ["-p", "tests_peers_plugin"] if on_funcmcp else []
@@ -133,7 +140,7 @@ def page_of(results: Mapping[str, dict[str, Counter[str]]]) -> str:
         "",
         "`make peers` installs FastMCP and the official SDK with the sources of their releases, which contain their",
         "tests. It runs these tests on their own package, and again with the imports of those names that",
-        "`funcmcp.compat` has. The peers' clients connect over HTTP. A test counts if it passes on the original.",
+        "`funcmcp.compat` has. The peers' clients connect in memory. A test counts if it passes on the original.",
         "`tests/peers/suites.toml` names the folders, and the tests that do not apply with their reasons. The script",
         "writes this page.",
     ]

@@ -298,14 +298,16 @@ async def test_the_record_of_a_failed_function_has_its_exception(caplog: pytest.
     assert record.exc_text.index("KeyError") < record.exc_text.index("ValueError: unknown")
 
 
-@pytest.mark.parametrize("decision", ["orders.read", None, 5, object(), [["orders.read"]], {"orders.read": False}.get])
+@pytest.mark.parametrize(
+    "decision", ["orders.read", None, 5, object(), [["orders.read"]], [None], [True], {"orders.read": False}]
+)
 async def test_a_decision_of_another_form_allows_nothing(decision: Any) -> None:
     stage = await Stage(allow=lambda user: decision).with_client()
     answer = await stage.exchange(await stage.code())
     assert (answer.status, answer.json["error"]) == (503, "temporarily_unavailable")
 
 
-@pytest.mark.parametrize("decision", [[], ["admin"], ["orders.read "], ["ORDERS.READ"], [None], [True], {}])
+@pytest.mark.parametrize("decision", [[], ["admin"], ["orders.read "], ["ORDERS.READ"]])
 async def test_scopes_that_the_server_does_not_have_allow_nothing(decision: Any) -> None:
     stage = await Stage(allow=lambda user: decision).with_client()
     answer = await stage.exchange(await stage.code())

@@ -17,7 +17,7 @@ from funcmcp._oauth_proxy import entra, upstream
 from funcmcp._oauth_proxy.client_authentication import Credentials
 from funcmcp._oauth_proxy.flows import Flow
 from funcmcp._oauth_proxy.refresh_tokens import Refresh
-from funcmcp._oauth_proxy.stored_sign_ins import StoredToken
+from funcmcp._oauth_proxy.stored_sign_ins import StoredToken, _Read, _Record
 from funcmcp._oauth_proxy.visits import Visit
 from funcmcp._oauth_proxy.web import WebRequest
 from funcmcp.auth import (
@@ -59,6 +59,7 @@ OBJECTS: dict[str, Callable[[], object]] = {
     "IssuedToken": lambda: IssuedToken(SECRET, 60),
     "ClaimsRequest": lambda: ClaimsRequest(("org",), partial(with_secret, SECRET)),
     "Refresh": lambda: Refresh(User("ada"), "client", (), 1, SECRET, claims={"x": SECRET}),
+    "Record": lambda: _Read(SECRET, SECRET, _Record(Refresh(User("ada"), "client", (), 1, SECRET), answer=SECRET)),
     "StoredToken": lambda: StoredToken(SECRET, 1, "client"),
     "Flow": lambda: Flow(SECRET.encode(), "client", "https://a.example", None, (), "c", True, 1, SECRET),
     "Visit": lambda: Visit("page", SECRET, SECRET.encode(), 1),

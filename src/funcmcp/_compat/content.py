@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
+from funcmcp._compat.editable import EditableBlock
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.media_types import media_type_of_name
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from funcmcp._protocol.objects import ReadResourceResult
+    from funcmcp._protocol.objects import CallToolResult, ReadResourceResult
 
 
 @public("funcmcp.compat")
@@ -186,6 +187,30 @@ class Message(content.Message):
         block = converted(content)
         super().__init__(block if isinstance(block, str | Content) else _json_text(block), role=role)
 
+    @property
+    def role(self) -> str:
+        """Who says it: ``"user"`` or ``"assistant"``."""
+        role: str = self.wire["role"]
+        return role
+
+    @property
+    def content(self) -> EditableBlock:
+        """The content block."""
+        return EditableBlock(self.wire["content"])
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the message in JSON form."""
+        return dict(self.wire)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another message has the same role and content."""
+        return isinstance(other, content.Message) and self.wire == other.wire
+
+    __hash__ = None  # type: ignore[assignment] # as a model of pydantic
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.wire['content']!r}, role={self.role!r})"
+
 
 @public("funcmcp.compat")
 class UserMessage(Message):
@@ -265,6 +290,38 @@ class ResourceResult(list[Any]):
     def contents(self) -> list[Any]:
         """The parts of the contents."""
         return self
+
+
+def tool_result(result: CallToolResult) -> ToolResult:
+    """Return the result of a call as a `ToolResult`, whose content blocks have attributes."""
+    blocks = [EditableBlock(block) for block in result.get("content", [])]
+    converted = ToolResult((), result.get("structuredContent"), result.get("_meta"), is_error=result.is_error)
+    converted.content = blocks  # type: ignore[assignment] # blocks in JSON form
+    return converted
+
+
+def messages_in(value: Any) -> list[Any]:
+    """Return what the function of a prompt returned as messages.
+
+    Raises:
+        TypeError: The value is neither a text nor a message, nor a list of them.
+    """
+    from funcmcp._authoring.results.sdk_results import converted, is_sdk_type  # noqa: PLC0415 - few programs need it
+
+    items = value if isinstance(value, list | tuple) else [value]
+    messages: list[Any] = []
+    for index, item in enumerate(items):
+        if isinstance(item, content.Message):
+            messages.append(item)
+        elif isinstance(item, str | Content) or is_sdk_type(type(item)):
+            message = converted(item)
+            messages.append(message if isinstance(message, content.Message) else Message(message))
+        else:
+            name = type(item).__name__
+            raise TypeError(
+                f"messages[{index}] must be Message or str, got {name}. Use Message({item!r}) to wrap the value."
+            )
+    return messages
 
 
 def read_contents(result: ReadResourceResult) -> ResourceResult:

@@ -452,4 +452,4 @@ def get_http_request() -> Any:
 
 
 def _http(context: Context | None) -> HTTPRequestInfo | None:
-    return None if context is None else context._request.http  # noqa: SLF001 - a part of Context
+    return None if context is None else context.http

@@ -16,11 +16,13 @@ from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
+from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
-from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
-from funcmcp._compat.context import Context
+from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
+from funcmcp._compat.context import Call, Context
 from funcmcp._compat.current import context_variable, get_context
+from funcmcp._compat.editable import PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
@@ -51,7 +53,7 @@ from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.mappings import without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
-from funcmcp._server.catalog.features import ResourceTemplate
+from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
+    from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._protocol.replies import Reply
@@ -111,6 +114,10 @@ class FastMCP(ServerTransports):
     _default_policy = "warn"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
+    _tool_class: type[Tool] = Tool
+    _prompt_class: type[Prompt] = Prompt
+    _resource_class: type[Resource] = Resource
+    _template_class: type[ResourceTemplate] = ResourceTemplate
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -234,7 +241,7 @@ class FastMCP(ServerTransports):
             The function, or a decorator.
         """
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
-        return self._decorated(Tool, name_or_fn, options)
+        return self._decorated(self._tool_class, name_or_fn, options)
 
     @overload
     def prompt(self, name_or_fn: F, /, **options: Any) -> F: ...
@@ -245,7 +252,7 @@ class FastMCP(ServerTransports):
     def prompt(self, name_or_fn: Any = None, /, *names: Any, **options: Any) -> Any:
         """Register a function as a prompt, as `tool` does."""
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
-        return self._decorated(Prompt, name_or_fn, options)
+        return self._decorated(self._prompt_class, name_or_fn, options)
 
     def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
@@ -253,11 +260,13 @@ class FastMCP(ServerTransports):
             raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
         name = options.pop("name", None)
 
-        def register(function: F) -> F:
-            self._register_component(Resource(function, uri, name, **options))
+        kind = self._template_class if "{" in uri else self._resource_class
+
+        def decorate(function: F) -> F:
+            self.register(kind(function, uri, name, **options))
             return function
 
-        return register
+        return decorate
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -284,20 +293,20 @@ class FastMCP(ServerTransports):
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
-            return self._register_component(name_or_fn)
+            return self.register(name_or_fn)
         if callable(name_or_fn):
-            self._register_component(kind(name_or_fn, options.pop("name", None), **options))
+            self.register(kind(name_or_fn, options.pop("name", None), **options))
             return name_or_fn
         name = name_or_fn if name_or_fn is not None else options.pop("name", None)
         options.pop("name", None)
 
-        def register(function: Any) -> Any:
+        def decorate(function: Any) -> Any:
             if isinstance(function, Component):
                 function = function.fn
-            self._register_component(kind(function, name, **options))
+            self.register(kind(function, name, **options))
             return function
 
-        return register
+        return decorate
 
     # Tools of HTTP APIs
 
@@ -403,28 +412,28 @@ class FastMCP(ServerTransports):
     def add_tool(self, tool: Any, name: str | None = None, *names: Any, **options: Any) -> Any:
         """Register a tool: a function with the options of `tool`, or a `Tool`."""
         if isinstance(tool, Component):
-            return self._register_component(tool)
+            return self.register(tool)
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
-        return self._register_component(Tool(tool, name, **options))
+        return self.register(self._tool_class(tool, name, **options))
 
     def add_prompt(self, prompt: Any, **options: Any) -> Any:
         """Register a prompt: a function with the options of `prompt`, or a `Prompt`."""
-        component = prompt if isinstance(prompt, Component) else Prompt(prompt, **options)
-        return self._register_component(component)
+        component = prompt if isinstance(prompt, Component) else self._prompt_class(prompt, **options)
+        return self.register(component)
 
     def add_resource(self, resource: Any) -> Any:
         """Register a resource: an object such as `TextResource`."""
-        return self._register_component(resource)
+        return self.register(resource)
 
     def add_template(self, template: Any) -> Any:
         """Register a resource template."""
-        return self._register_component(template)
+        return self.register(template)
 
     def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> None:
         """Register a function as a resource."""
         self.resource(uri, **options)(fn)
 
-    def _register_component(self, component: Component) -> Component:
+    def register(self, component: Any) -> Any:
         """Register a component; replace an existing one of the same name as the options say."""
         if not isinstance(component, Component):
             raise TypeError(
@@ -452,7 +461,7 @@ class FastMCP(ServerTransports):
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
-            registry = catalog.templates if isinstance(feature, ResourceTemplate) else catalog.resources
+            registry = catalog.templates if isinstance(feature, features.ResourceTemplate) else catalog.resources
         if feature.key in registry and not self._replaces(registry, component.kind, feature.key):
             return component
         key = f"{component.kind}:{feature.key}"
@@ -574,6 +583,22 @@ class FastMCP(ServerTransports):
             raise NotFoundError(f"Unknown tool: {name}")
         return tools[name]
 
+    def registered_tool(self, name: str) -> Any:
+        """Return the tool that was registered with a name; None if another server has it."""
+        return self._components.get(f"tool:{name}")
+
+    async def read_resource(self, uri: Any, *, principal: Principal | None = None, **_: Any) -> ReadResult:
+        """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``."""
+        return ReadResult(await super().read_resource(str(uri), principal=principal))
+
+    async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptAnswer:
+        """Return the messages of a prompt.
+
+        Raises:
+            MCPError: The prompt does not exist, or it failed.
+        """
+        return PromptAnswer(await self.get_prompt(name, arguments))
+
     async def get_resources(self) -> dict[str, Any]:
         """Return the resources by URI."""
         return {resource.uri: resource for resource in await self.list_resources()}
@@ -676,7 +701,7 @@ class FastMCP(ServerTransports):
 
         async def handle(request: RequestContext, *arguments: Any) -> Any:
             active = context_variable.get()
-            if active is not None and active._request is request:  # noqa: SLF001 - a part of Context
+            if active is not None and active.is_of(request):
                 return await handler(request, *arguments)
             with self._active_context(request):
                 return await handler(request, *arguments)
@@ -693,7 +718,7 @@ class FastMCP(ServerTransports):
             request_state = outer._request_state  # noqa: SLF001 - a part of Context
             if outer.fastmcp is self and request.client.session_id is None:
                 state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context(request, inner, self, state, request_state))
+        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state))
         try:
             yield
         finally:
@@ -731,6 +756,10 @@ class MCPServer(FastMCP):
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _adapt_middleware = staticmethod(sdk_middleware)
+    _tool_class = sdk_components.Tool
+    _prompt_class = sdk_components.Prompt
+    _resource_class = sdk_components.FunctionResource
+    _template_class = sdk_components.ResourceTemplate
 
 
 @public("funcmcp.compat")

@@ -245,6 +245,16 @@ SIGN_IN_ENDED: Final = Failure(
     "The sign-in has ended: by a sign-out, by its time, because the store has lost it, or because a refresh token was "
     "used twice (event=oauth_reuse).",
 )
+SIGN_IN_BUSY: Final = Failure(
+    "sign_in_busy",
+    "Another request renews this sign-in. Try again later.",
+    "Other requests renew the sign-in, and take long. After a process was killed that did so, it lasts 40 seconds.",
+)
+STORE_AWAY: Final = Failure(
+    "store_away",
+    "The store of the server can't be reached. Try again later.",
+    "The store of sign-ins does not answer, or takes no more records. It has a line of its own, with the reason.",
+)
 CLIENT_UNKNOWN: Final = Failure(
     "client_unknown",
     "The server does not know your application. Remove the server from your application and add it again.",

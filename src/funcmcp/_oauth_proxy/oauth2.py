@@ -163,8 +163,7 @@ class OAuth2:
         self.name: str = name or checked("OAuth2.authorize", authorize, hosts).hostname or authorize
         self.exchanges_tokens: bool = token_for_tools
         self._client_id = client_id
-        self._authorize, self._token, self._revoke = authorize, token, revoke
-        self._userinfo = userinfo
+        self._authorize, self._token, self._revoke, self._userinfo = authorize, token, revoke, userinfo
         self._read_user = user
         self._scopes = frozenset(scopes)
         self._scope = scope_separator.join(scopes)

@@ -664,9 +664,10 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     """Return an issuer without a slash at the end; raise ValueError if it is not the beginning of the URL."""
     issuer = issuer.removesuffix("/")
     if not f"{url}/".startswith(f"{issuer}/") or not issuer.startswith(origin):
+        examples = " or ".join(dict.fromkeys([repr(origin), repr(url.rpartition("/")[0])]))
         raise ValueError(
-            f"OAuthProxy.issuer must be the beginning of the URL, such as {origin!r} or {url.rpartition('/')[0]!r}; "
-            f"got {issuer!r}. The endpoints of the sign-in are below it."
+            f"OAuthProxy.issuer must be the beginning of the URL, such as {examples}; got {issuer!r}. The endpoints of "
+            "the sign-in are below it."
         )
     segments = issuer.removeprefix(origin).split("/")[1:]
     if not all(map(_SEGMENT.fullmatch, segments)):

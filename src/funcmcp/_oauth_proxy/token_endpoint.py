@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +39,9 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_AWAY,
     PROVIDER_REFUSED,
     REQUEST,
+    SIGN_IN_BUSY,
     SIGN_IN_ENDED,
+    STORE_AWAY,
     SUBJECT_OF_PROGRAM,
     TOO_MANY,
     VERIFIER,
@@ -67,7 +69,7 @@ from funcmcp._protocol.codec import encode
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
@@ -80,7 +82,6 @@ if TYPE_CHECKING:
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
-_STORE_AWAY: Final = "The store of the server can't be reached. Try again later."
 _NO_CACHE: Final = ("pragma", "no-cache")
 _CODE_USE_SECONDS: Final = 3 * CODE_SECONDS
 """Seconds for which a code is known to be used. The clocks of instances differ."""
@@ -129,9 +130,9 @@ async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
             log_event("reuse", error.reused.client, error.reused.user.subject, error.reused.scopes)
         return await _failed(settings, request, error_answer(400, "invalid_grant", SIGN_IN_ENDED.user))
     except SignInBusyError:
-        return _unavailable("Another request renews this sign-in. Try again later.")
+        return _logged_outage(settings, SIGN_IN_BUSY)
     except StoreUnavailableError:
-        return _unavailable(_STORE_AWAY)
+        return _logged_outage(settings, STORE_AWAY)
 
 
 def _log_refusal(settings: ProxySettings, error: OAuthError) -> None:
@@ -196,7 +197,7 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
     except OAuthError as error:
         return await _refused(settings, request, error)
     except StoreUnavailableError:
-        return _unavailable(_STORE_AWAY)
+        return _logged_outage(settings, STORE_AWAY)
     if refresh is not None:
         log_event("revoked", client, refresh.user.subject, refresh.scopes)
         try:
@@ -495,7 +496,8 @@ def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
     """
     if isinstance(decision, bool):
         return requested if decision else ()
-    if isinstance(decision, str) or not isinstance(decision, Iterable):
+    # An object may say of each scope whether it is allowed, so that its names are not the allowed ones.
+    if isinstance(decision, str | Mapping) or not isinstance(decision, Iterable):
         raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
     scopes = tuple(decision)
     if not all(isinstance(scope, str) for scope in scopes):
@@ -593,6 +595,11 @@ async def _failed(settings: ProxySettings, request: WebRequest, answer: WebAnswe
 def _slow_down(seconds: float) -> WebAnswer:
     retry_after = ("retry-after", str(int(seconds) + 1))
     return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
+
+
+def _logged_outage(settings: ProxySettings, failure: Failure) -> WebAnswer:
+    settings.log.refused(failure)
+    return _unavailable(failure.user)
 
 
 def _unavailable(text: str) -> WebAnswer:

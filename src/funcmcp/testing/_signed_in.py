@@ -9,6 +9,7 @@ by the same rules. While the block runs, the server accepts this token, too.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from contextlib import ExitStack
 from copy import copy
@@ -245,8 +246,13 @@ def _signer(algorithm: str) -> tuple[Any, Callable[[bytes], bytes]]:
 
 
 async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes: Sequence[str]) -> _Accepted:
-    """Sign a user in at a second proxy with the options of the first one."""
-    keys, resource = KeyRing(), proxy.resource
+    """Sign a user in at a second proxy with the options of the first one.
+
+    What a function of these options raises fails the test. A proxy that serves would answer that it can't be used now.
+    """
+    keys, resource, errors = KeyRing(), proxy.resource, list[Exception]()
+    settings = proxy._settings  # noqa: SLF001 - as above
+    functions = {"allow": settings.allow, "claims": settings.claims.configured}
     other = proxy.with_provider(
         resource.resource,
         LocalProvider(user, keys),
@@ -254,8 +260,25 @@ async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes
         issuer=resource.authorization_servers[0],
         dpop=None,  # the headers of a block can't have a proof for each request
         dpop_nonces=False,
+        **{name: _watched(value, errors) for name, value in functions.items() if callable(value)},
     )
     try:
         return _Accepted(await HeadlessClient(other, server).sign_in(scopes), other)
     except HeadlessError as error:
+        if errors:
+            raise errors[0] from None
         raise SignInError(f"{server} refuses the sign-in: {error}") from None
+
+
+def _watched(function: Callable[[User], Any], errors: list[Exception]) -> Callable[[User], Awaitable[Any]]:
+    """Return a function that does as another one, and adds what that one raises to a list."""
+
+    async def watched(user: User) -> Any:
+        try:
+            returned = function(user)
+            return await returned if inspect.isawaitable(returned) else returned
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    return watched

@@ -88,11 +88,11 @@ if TYPE_CHECKING:
         TimingMiddleware,
     )
     from funcmcp._compat.openapi import MCPType, RouteMap
-    from funcmcp._compat.options import RequestStateSecurity, ResourceSecurity
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
+    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
@@ -170,11 +170,11 @@ _HOMES = {
         "TimingMiddleware",
     ],
     "_compat.openapi": ["MCPType", "RouteMap"],
-    "_compat.options": ["RequestStateSecurity", "ResourceSecurity"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
@@ -239,6 +239,7 @@ __all__ = [
     "ResourceNotFoundError",
     "ResourceResult",
     "ResourceSecurity",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "RouteMap",
     "Sample",
