@@ -163,14 +163,15 @@ async def test_allow_decides_with_the_user_of_the_test() -> None:
     assert users == [ADA, BOB]
 
 
-async def test_what_allow_raises_fails_the_test() -> None:
-    def allow(_user: User) -> bool:
+@pytest.mark.parametrize("option", ["allow", "claims"])
+async def test_what_a_function_raises_fails_the_test(option: str) -> None:
+    def function(_user: User) -> bool:
         raise LookupError("no such table")
 
     with pytest.raises(LookupError, match="no such table"):
-        async with SignedIn(proxied(allow=allow), ADA):
+        async with SignedIn(proxied(**{option: function}), ADA):
             pass
-    with pytest.raises(LookupError, match="no such table"), SignedIn(proxied(allow=allow), ADA):
+    with pytest.raises(LookupError, match="no such table"), SignedIn(proxied(**{option: function}), ADA):
         pass
 
 
