@@ -164,14 +164,14 @@ async def test_allow_decides_with_the_user_of_the_test() -> None:
 
 
 @pytest.mark.parametrize("option", ["allow", "claims"])
-async def test_what_a_function_of_the_proxy_raises_fails_the_test(option: str) -> None:
-    def fail(_user: User) -> bool:
+async def test_what_a_function_raises_fails_the_test(option: str) -> None:
+    def function(_user: User) -> bool:
         raise LookupError("no such table")
 
     with pytest.raises(LookupError, match="no such table"):
-        async with SignedIn(proxied(**{option: fail}), ADA):
+        async with SignedIn(proxied(**{option: function}), ADA):
             pass
-    with pytest.raises(LookupError, match="no such table"), SignedIn(proxied(**{option: fail}), ADA):
+    with pytest.raises(LookupError, match="no such table"), SignedIn(proxied(**{option: function}), ADA):
         pass
 
 

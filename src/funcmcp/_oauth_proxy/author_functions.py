@@ -33,9 +33,13 @@ class AuthorFunctions:
     Args:
         option: The name of the option.
         failure: What a failure of the function means for users and for the operator.
+
+    Attributes:
+        raises: Whether the error of a function is raised as it is, for a test of the author.
     """
 
     def __init__(self, option: str, failure: Failure) -> None:
+        self.raises = False
         self._option = option
         self._failure = failure
         self._log = LineLimit(logging.ERROR)
@@ -56,6 +60,8 @@ class AuthorFunctions:
                 returned = function(user)
                 return read(await returned if inspect.isawaitable(returned) else returned)
         except Exception as error:
+            if self.raises:
+                raise
             line = "event=oauth_%s: the function of OAuthProxy(%s=) has failed."
             self._log.write(line, self._failure.cause, self._option, error=error)
             raise failed(UpstreamUnavailableError, self._failure, type(error).__name__) from error

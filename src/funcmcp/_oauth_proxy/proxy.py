@@ -476,6 +476,10 @@ class OAuthProxy:
         }
         return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
+    def raise_failures(self) -> None:
+        """Raise what *allow* and *claims* raise, in place of an outage. For tests."""
+        self._settings.allow_functions.raises = self._settings.claims.functions.raises = True
+
     async def aclose(self, seconds: float = 5.0) -> None:
         """Close the connections of the store, after the renewals that are running.
 

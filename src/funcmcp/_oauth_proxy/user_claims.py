@@ -99,6 +99,7 @@ class UserClaims:
 
     Attributes:
         configured: The names or the function; None for neither.
+        functions: Calls the function.
 
     Raises:
         TypeError: *claims* is one string, or has another type.
@@ -124,7 +125,7 @@ class UserClaims:
         elif claims is not None:
             self._names = _checked_names(claims)
             self.configured = list(self._names)
-        self._functions = AuthorFunctions("claims", CLAIMS_FAILED)
+        self.functions = AuthorFunctions("claims", CLAIMS_FAILED)
         self._log_failure = log_failure
         self._is_needed = decides or claims is not None
         self._has_store = has_store
@@ -170,7 +171,7 @@ class UserClaims:
         if self._function is None:
             claims = self._named(user)
         else:
-            claims = await self._functions.result_of(self._function, user, _checked_claims)
+            claims = await self.functions.result_of(self._function, user, _checked_claims)
         limit = MAX_IN_STORE if self._has_store else MAX_IN_TOKEN
         size = size_of(user, claims)
         if size > limit:

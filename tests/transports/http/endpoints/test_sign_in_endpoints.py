@@ -142,7 +142,7 @@ async def test_a_failure_is_in_the_log_and_not_in_the_answer(caplog: pytest.LogC
         "client_id": stage.client_id,
         "code_verifier": "a-verifier-of-the-client-with-more-than-43-characters",
     }
-    stage.upstream.down = ZeroDivisionError("of the author")
+    stage.upstream.down = ZeroDivisionError("of the author")  # of an upstream of one's own
     async with client(server(stage)) as http:
         answer = await http.post("/oauth/token", data=form)
     assert (answer.status_code, "of the author" in answer.text) == (500, False)
