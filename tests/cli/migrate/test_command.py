@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import PYTHON, funcmcp
+from tests.cli.forking import funcmcp
+from tests.cli.processes import PYTHON
 from tests.patience import PATIENCE
 from tests.requirements import require
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 from tests.requirements import require
 
 if TYPE_CHECKING:
