@@ -7,7 +7,8 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tests.cli.processes import PYTHON, funcmcp
+from tests.cli.forking import funcmcp
+from tests.cli.processes import PYTHON
 from tests.patience import PATIENCE
 from tests.requirements import require
 

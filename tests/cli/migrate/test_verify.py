@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.processes import PYTHON, funcmcp
+from tests.cli.forking import funcmcp
+from tests.cli.processes import PYTHON
 from tests.requirements import require
 
 if TYPE_CHECKING:
