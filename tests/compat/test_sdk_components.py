@@ -140,7 +140,7 @@ def test_decorators_of_the_sdks_server_are_called() -> None:
     mcp = MCPServer("shop")
     for decorator in (mcp.tool, mcp.prompt):
         with pytest.raises(TypeError, match="Did you forget to call it"):
-            decorator(print)  # type: ignore[operator]
+            decorator(print)
 
 
 def test_what_describes_a_server() -> None:
