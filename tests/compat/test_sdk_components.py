@@ -10,6 +10,7 @@ import pytest
 from funcmcp import MCPError
 from funcmcp.compat import (
     Context,
+    MCPServer,
     Message,
     ResourceError,
     ResourceSecurity,
@@ -120,6 +121,32 @@ def test_resources_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="abstract"):
         Resource(uri="a://b")
     assert FileResource("a://b", tmp_path / "a", encoding="utf-16").encoding == "utf-16"
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("a://b", "has no URI template variables"),
+        ("a://{b}", "Mismatch between URI parameters"),
+        ("a://b{?name}", "have no default value"),
+    ],
+)
+def test_functions_whose_uri_does_not_fit(uri: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        MCPServer("shop").resource(uri)(lambda name: name)
+
+
+def test_decorators_of_the_sdks_server_are_called() -> None:
+    mcp = MCPServer("shop")
+    for decorator in (mcp.tool, mcp.prompt):
+        with pytest.raises(TypeError, match="Did you forget to call it"):
+            decorator(print)
+
+
+def test_what_describes_a_server() -> None:
+    mcp = MCPServer(title="Shop", description="Sells", website_url="https://shop.example", dependencies=["a"])
+    assert (mcp.name, mcp.title, mcp.description) == ("mcp-server", "Shop", "Sells")
+    assert (mcp.website_url, mcp.icons, mcp.dependencies) == ("https://shop.example", [], ["a"])
 
 
 async def test_a_template_checks_values_and_makes_resources() -> None:

@@ -130,7 +130,7 @@ async def test_errors_are_shown_as_the_framework_shows_them() -> None:
         raise ValueError("the disk is full")
 
     async def text(mcp: FastMCP) -> str:
-        mcp.tool(fail)
+        mcp.add_tool(fail)
         return (await mcp.call_tool("fail")).text
 
     assert await text(FastMCP("f")) == "the disk is full"
@@ -361,8 +361,8 @@ async def test_errors_of_the_official_sdk_are_json_rpc_errors_as_there() -> None
 
     for cls in (FastMCP, MCPServer):
         mcp = cls("e")
-        mcp.tool(fail)
-        mcp.tool(pay)
+        mcp.add_tool(fail)
+        mcp.add_tool(pay)
         async with Client(mcp) as client:
             with pytest.raises(MCPError) as url_error:
                 await client.call_tool("pay")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import _pytest.raises
@@ -59,7 +60,8 @@ async def _read(received: Any, connection: Connection) -> None:
     with contextlib.suppress(anyio.ClosedResourceError):
         async for item in received:
             if isinstance(item, SessionMessage):
-                await connection.receive(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                message = item.message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+                await connection.receive(json.dumps(message).encode())
 
 
 class MemoryTransport(ClientTransport):  # type: ignore[misc] # its package is not installed here

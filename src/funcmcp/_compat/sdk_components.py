@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.sdk_results import is_sdk_type
-from funcmcp._authoring.signatures.partials import is_async
+from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature
 from funcmcp._compat import components
 from funcmcp._compat.content import messages_in
@@ -19,6 +20,7 @@ from funcmcp._compat.security import ResourceSecurity, ResourceSecurityError
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.errors import ToolError as NativeToolError
+from funcmcp._protocol.uri_template import URITemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -291,3 +293,31 @@ class ResourceTemplate(components.ResourceTemplate):
             return value
         options = {name: option for name, option in self.options.items() if name not in {"enabled", "security"}}
         return self.resource_class(lambda: value, uri, self.name, **{"description": self.description, **options})
+
+
+def check_parameters(uri: str, function: Callable[..., Any]) -> None:
+    """Check that the parameters of a resource's function are the variables of its URI.
+
+    Raises:
+        ValueError: They are not, a variable of the query has no default, or the function of a resource without
+            variables takes the context.
+    """
+    hints = Signature(function).try_hints()
+    signature = signature_of(function)
+    contexts = {name for name in signature.parameters if is_context(hints.get(name))}
+    parameters = signature.parameters.keys() - contexts
+    variables = set(URITemplate(uri).variables)
+    if not variables and (parameters or contexts):
+        raise ValueError(
+            f"Resource {uri!r} has no URI template variables, but the handler declares parameters "
+            f"{parameters or contexts}. Add matching {{...}} variables to the URI or remove the parameters."
+        )
+    if variables != parameters:
+        raise ValueError(f"Mismatch between URI parameters {variables} and function parameters {set(parameters)}")
+    optional = URITemplate(uri).optional
+    required = sorted(name for name in optional if signature.parameters[name].default is inspect.Parameter.empty)
+    if required:
+        raise ValueError(
+            f"Resource {uri!r}: query parameter(s) {required} have no default value. A client may omit a query "
+            "parameter, so the matching handler parameter must declare a default."
+        )

@@ -45,12 +45,13 @@ from funcmcp._compat.options import (
     ignored_server_options,
     sessions_option,
 )
+from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.transports import ServerTransports, note_ignored
 from funcmcp._compat.visibility import component_rule
-from funcmcp._objects.mappings import without_none
+from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
@@ -112,6 +113,7 @@ class FastMCP(ServerTransports):
     _shows_errors = True
     _raises_sdk_errors = False
     _default_policy = "warn"
+    _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
@@ -143,6 +145,7 @@ class FastMCP(ServerTransports):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
@@ -159,7 +162,7 @@ class FastMCP(ServerTransports):
         native: dict[str, Any] = {key: chosen.pop(key) for key in ("limits", "state", "tasks", "auth") if key in chosen}
         native.update(sessions_option(passed, self.settings))
         super().__init__(
-            name or type(self).__name__,
+            name or self._default_name or type(self).__name__,
             instructions=instructions or None,
             version=version or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
@@ -202,6 +205,31 @@ class FastMCP(ServerTransports):
     def version(self) -> str:
         """The server's version."""
         return self._server.options.version
+
+    @property
+    def title(self) -> str | None:
+        """The title for people. Choose it in the constructor."""
+        return self._described.get("title")
+
+    @property
+    def description(self) -> str | None:
+        """The description. Choose it in the constructor."""
+        return self._described.get("description")
+
+    @property
+    def website_url(self) -> str | None:
+        """The URL of the server's website. Choose it in the constructor."""
+        return self._described.get("website_url")
+
+    @property
+    def icons(self) -> list[Any]:
+        """The icons. Choose them in the constructor."""
+        return list(self._described.get("icons") or ())
+
+    @property
+    def dependencies(self) -> list[str]:
+        """The packages of the option ``dependencies``, which funcmcp does not install."""
+        return list(self._described.get("dependencies") or ())
 
     @property
     def auth(self) -> Any:
@@ -263,10 +291,14 @@ class FastMCP(ServerTransports):
         kind = self._template_class if "{" in uri else self._resource_class
 
         def decorate(function: F) -> F:
+            self._check_resource(uri, function)
             self.register(kind(function, uri, name, **options))
             return function
 
         return decorate
+
+    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
+        """Raise ValueError if the parameters of a function are not those that its URI needs in the original."""
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -755,11 +787,24 @@ class MCPServer(FastMCP):
     _raises_sdk_errors = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
+    _default_name = "mcp-server"
     _adapt_middleware = staticmethod(sdk_middleware)
     _tool_class = sdk_components.Tool
     _prompt_class = sdk_components.Prompt
     _resource_class = sdk_components.FunctionResource
     _template_class = sdk_components.ResourceTemplate
+
+    def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
+        if callable(name_or_fn) or isinstance(name_or_fn, Component):
+            raise TypeError(
+                f"The @{kind.kind} decorator was used incorrectly. Did you forget to call it? "
+                f"Use @{kind.kind}() instead of @{kind.kind}"
+            )
+        return super()._decorated(kind, name_or_fn, options)
+
+    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
+        if _SCHEME.match(uri) is not None:  # others are left out
+            sdk_components.check_parameters(uri, function)
 
 
 @public("funcmcp.compat")
@@ -849,6 +894,7 @@ def _info(options: dict[str, Any]) -> ServerInfo:
 
 
 def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+    check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
     output_schema = options.pop("output_schema", ...)
     structured = options.pop("structured_output", None)
