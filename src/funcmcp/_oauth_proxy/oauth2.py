@@ -158,9 +158,7 @@ class OAuth2:
         if isinstance(scopes, str):
             raise TypeError("OAuth2.scopes is a list of strings, not one string.")
         if client_secret is None and not pkce:
-            raise ValueError(
-                "OAuth2 needs client_secret or PKCE: without both, whoever has a code can sign in with it."
-            )
+            raise ValueError("OAuth2 needs client_secret or PKCE: without both, a code is enough to sign in.")
         self.issuer: str | None = issuer
         self.name: str = name or checked("OAuth2.authorize", authorize, hosts).hostname or authorize
         self.exchanges_tokens: bool = token_for_tools
