@@ -360,7 +360,10 @@ async def test_the_endpoints_can_be_below_a_path_of_the_host() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"issuer": "https://orders.example.com/other"}, r"such as 'https://orders\.example\.com'; got"),
+        (
+            {"issuer": "https://orders.example.com/other"},
+            r"must be the beginning of the URL, such as 'https://orders\.example\.com'; got",
+        ),
         ({"issuer": "https://orders.example.com.evil.example"}, "must be the beginning of the URL"),
         ({"issuer": "https:"}, "must be the beginning of the URL"),
         ({"url": "https://orders.example.com/a/../mcp", "issuer": "https://orders.example.com/a/.."}, "letters"),
