@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
 from funcmcp._compat.editable import EditableBlock
+from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.media_types import media_type_of_name
 
@@ -140,6 +141,40 @@ class File(content.File):
         return self
 
 
+class ResultBlock(Content):
+    """A content block of a result, with the attributes and the comparison of a block of the official SDK.
+
+    Args:
+        block: The block in JSON form.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, block: Mapping[str, Any]) -> None:
+        self.block = EditableBlock(block)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.block, name)
+
+    def __getitem__(self, member: str) -> Any:
+        return self.block[member]
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.block == (other.block if isinstance(other, Content) else other))
+
+    __hash__ = None
+
+
+def _result_block(item: Any) -> Any:
+    """Return an item of a result's content with attributes, if it is a block or a text."""
+    from funcmcp._authoring.results.sdk_results import converted  # noqa: PLC0415 - few servers return results
+
+    if type(item) is str:
+        return ResultBlock({"type": "text", "text": item})
+    block = converted(item)
+    return ResultBlock(block.block) if isinstance(block, Content) else item
+
+
 @public("funcmcp.compat")
 class ToolResult(content.ToolResult):
     """A complete result of a tool.
@@ -149,6 +184,9 @@ class ToolResult(content.ToolResult):
         structured_content: The structured content.
         meta: A JSON object that is sent as ``_meta``.
         is_error: Whether the call failed with an error that the model should read.
+
+    Raises:
+        ValueError: There is neither content nor structured content, or the latter is not an object.
     """
 
     __slots__ = ()
@@ -161,12 +199,21 @@ class ToolResult(content.ToolResult):
         *,
         is_error: bool = False,
     ) -> None:
+        if content is None and structured_content is None:
+            raise ValueError("Either content or structured_content must be provided")
+        if isinstance(structured_content, list | tuple | str | int | float):
+            name = type(structured_content).__name__
+            raise ValueError(  # noqa: TRY004 - as FastMCP does
+                f"structured_content must be a dict or None. Got {name}: {structured_content!r}. Tools should wrap "
+                "non-dict values based on their output_schema."
+            )
         if content is None:
             blocks: Sequence[Any] = ()
         elif isinstance(content, list | tuple):
             blocks = content
         else:
             blocks = [content]
+        blocks = [_result_block(block) for block in blocks]
         super().__init__(blocks, structured_content=structured_content, is_error=is_error, meta=meta)
 
 
@@ -294,10 +341,16 @@ class ResourceResult(list[Any]):
 
 def tool_result(result: CallToolResult) -> ToolResult:
     """Return the result of a call as a `ToolResult`, whose content blocks have attributes."""
-    blocks = [EditableBlock(block) for block in result.get("content", [])]
-    converted = ToolResult((), result.get("structuredContent"), result.get("_meta"), is_error=result.is_error)
-    converted.content = blocks  # type: ignore[assignment] # blocks in JSON form
-    return converted
+    blocks = [ResultBlock(block) for block in result.get("content", [])]
+    structured = result.get("structuredContent")
+    if structured is not None and not isinstance(structured, dict):
+        structured = {"result": structured}
+    return ToolResult(blocks, structured, meta_of(result), is_error=result.is_error)
+
+
+def meta_of(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the ``_meta`` of a result without what the server adds to each; None if nothing is left."""
+    return without(result.get("_meta") or {}, "io.modelcontextprotocol/serverInfo") or None
 
 
 def messages_in(value: Any) -> list[Any]:

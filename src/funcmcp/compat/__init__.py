@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -180,11 +181,13 @@ _HOMES = {
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
 __all__ = [
     "AcceptedElicitation",
     "AccessToken",
+    "ArgTransform",
     "AssistantMessage",
     "Audio",
     "AuthProvider",
@@ -260,10 +263,13 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "TransformedTool",
     "UserMessage",
     "ValidationError",
     "configure_logging",
     "create_proxy",
+    "forward",
+    "forward_raw",
     "get_access_token",
     "get_context",
     "get_http_headers",
@@ -313,7 +319,6 @@ _ELSEWHERE = {
     "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
     "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
     "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
-    "ArgTransform": "Use funcmcp.transforms.ArgumentChange.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
@@ -322,7 +327,6 @@ _ELSEWHERE = {
     "ToolTransform": "Use funcmcp.transforms.ToolTransform.",
     "ToolTransformConfig": "Use funcmcp.transforms.ToolChange.",
     "Transform": "Use funcmcp.transforms.Transform.",
-    "TransformedTool": "Use funcmcp.transforms.ToolTransform.",
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "FastMCPProvider": "Use mcp.mount(server).",
