@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import signal
@@ -74,6 +75,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.branches("They are the tests of these packages."))
 
 
+@functools.cache
 def is_covered(module: Path) -> bool:
     """Return whether a module has tests of a package whose branches are measured."""
     return any(module.is_relative_to(folder) for folder in COVERED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from typing import TYPE_CHECKING, TypeAlias
 
 from radon.visitors import ComplexityVisitor
@@ -11,6 +12,7 @@ from tests.architecture.test_layout import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -20,9 +22,15 @@ MAX_COMPLEXITY = 15
 """The linter's limit of 10 counts statements. This one also counts the conditions inside of expressions."""
 
 
-def functions(source: str) -> Iterator[Function]:
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the syntax trees of all modules."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def functions(tree: ast.Module) -> Iterator[Function]:
     """Yield all functions of a module."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -43,10 +51,9 @@ def code_lines(function: Function, lines: list[str]) -> int:
 
 def test_no_function_is_longer_than_a_page() -> None:
     too_long = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        lines = source.splitlines()
-        for function in functions(source):
+    for path, tree in trees().items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for function in functions(tree):
             count = code_lines(function, lines)
             if count > MAX_LINES:
                 too_long.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name} has {count} lines")
@@ -55,8 +62,8 @@ def test_no_function_is_longer_than_a_page() -> None:
 
 def test_no_function_has_too_many_branches_and_conditions() -> None:
     too_complex = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        visitor = ComplexityVisitor.from_code(path.read_text(encoding="utf-8"), no_assert=True)
+    for path, tree in trees().items():
+        visitor = ComplexityVisitor.from_ast(tree, no_assert=True)
         methods = [method for cls in visitor.classes for method in cls.methods]
         too_complex += [
             f"{path.relative_to(ROOT)}:{function.lineno} {function.name} has a complexity of {function.complexity}"
@@ -68,5 +75,5 @@ def test_no_function_has_too_many_branches_and_conditions() -> None:
 
 def test_lines_of_code_are_neither_docstrings_nor_comments() -> None:
     source = 'def add(\n    a, b\n):\n    """Add.\n\n    Numbers.\n    """\n    # why\n\n    return a + b\n'
-    (function,) = functions(source)
+    (function,) = functions(ast.parse(source))
     assert code_lines(function, source.splitlines()) == 4

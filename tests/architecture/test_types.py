@@ -38,13 +38,7 @@ def test_each_public_name_has_a_complete_type(tmp_path: Path) -> None:
     assert completeness["completenessScore"] == 1
 
 
-@pytest.mark.parametrize("module", ["funcmcp", "funcmcp.auth", "funcmcp.client", "funcmcp.compat", "funcmcp.content"])
-def test_a_name_that_a_public_module_does_not_have_is_an_error(tmp_path: Path, module: str) -> None:
-    file = tmp_path / "program.py"
-    file.write_text(f"from {module} import no_such_name\n")
-    report = pyright(str(file), folder=tmp_path)
-    assert [diagnostic["rule"] for diagnostic in report["generalDiagnostics"]] == ["reportAttributeAccessIssue"]
-
+PUBLIC_MODULES = ("funcmcp", "funcmcp.auth", "funcmcp.client", "funcmcp.compat", "funcmcp.content")
 
 FORMS = """
 from dataclasses import dataclass
@@ -76,23 +70,6 @@ async def ask(context: Context) -> None:
     reveal_type(Elicit("?", Order))
 """
 
-
-def test_the_answer_to_a_form_has_the_type_of_the_form(tmp_path: Path) -> None:
-    file = tmp_path / "program.py"
-    file.write_text(FORMS)
-    report = pyright(str(file), folder=tmp_path)
-    revealed = [diagnostic["message"].rpartition(" is ")[2] for diagnostic in report["generalDiagnostics"]]
-    assert revealed == [
-        '"Order | None"',
-        '"Order"',
-        '"int | None"',
-        '"str | None"',
-        '"list[str] | None"',
-        '"dict[str, Any] | None"',
-        '"Elicit[Order]"',
-    ]
-
-
 OPTIONS = """
 from funcmcp import MCPServer, tool
 
@@ -115,12 +92,44 @@ def third() -> int:
 """
 
 
-def test_the_option_to_write_is_named_for_one_that_other_frameworks_have(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def diagnostics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """What pyright reports of each program, by its name. It reads the packages once for all of them."""
+    programs = {module: f"from {module} import no_such_name\n" for module in PUBLIC_MODULES}
+    programs |= {"forms": FORMS, "options": OPTIONS}
+    folder = tmp_path_factory.mktemp("programs")
+    files = {name: folder / f"{name.replace('.', '_')}_program.py" for name in programs}
+    for name, file in files.items():
+        file.write_text(programs[name])
+    reported = pyright(*map(str, files.values()), folder=folder)["generalDiagnostics"]
+    return {name: [item for item in reported if Path(item["file"]).name == file.name] for name, file in files.items()}
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_a_name_that_a_public_module_does_not_have_is_an_error(
+    diagnostics: dict[str, list[dict[str, Any]]], module: str
+) -> None:
+    assert [diagnostic["rule"] for diagnostic in diagnostics[module]] == ["reportAttributeAccessIssue"]
+
+
+def test_the_answer_to_a_form_has_the_type_of_the_form(diagnostics: dict[str, list[dict[str, Any]]]) -> None:
+    revealed = [diagnostic["message"].rpartition(" is ")[2] for diagnostic in diagnostics["forms"]]
+    assert revealed == [
+        '"Order | None"',
+        '"Order"',
+        '"int | None"',
+        '"str | None"',
+        '"list[str] | None"',
+        '"dict[str, Any] | None"',
+        '"Elicit[Order]"',
+    ]
+
+
+def test_the_option_to_write_is_named_for_one_that_other_frameworks_have(
+    diagnostics: dict[str, list[dict[str, Any]]],
+) -> None:
     """mypy suggests `read_only` for `readonly` by itself."""
-    file = tmp_path / "program.py"
-    file.write_text(OPTIONS)
-    report = pyright(str(file), folder=tmp_path)
-    assert [diagnostic["message"].partition("\n")[0] for diagnostic in report["generalDiagnostics"]] == [
+    assert [diagnostic["message"].partition("\n")[0] for diagnostic in diagnostics["options"]] == [
         'Object of type "ThisOptionIsCalled_read_only" is not callable',
         'Object of type "TheseOptionsAre_read_only_destructive_idempotent_open_world_title" is not callable',
     ]

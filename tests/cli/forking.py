@@ -13,15 +13,16 @@ import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from tests.cli.processes import PYTHON, environment
+from tests.cli.processes import FUNCMCP, PYTHON, Running, environment
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 @dataclass
@@ -47,7 +48,6 @@ def _server() -> _Server:
             stdout=subprocess.DEVNULL,
             pass_fds=[its_end.fileno()],
         )
-    connection.settimeout(PATIENCE)
     server = _Server(process, connection)
     atexit.register(server.close)
     return server
@@ -70,26 +70,139 @@ def run_file(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return _completed({"file": name, "arguments": [], "folder": str(folder), "environment": environment()})
 
 
-def _completed(settings: Mapping[str, object]) -> subprocess.CompletedProcess[str]:
-    with tempfile.TemporaryFile() as request, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        request.write(json.dumps(settings).encode())
-        request.seek(0)
-        code = _run([request.fileno(), stdout.fileno(), stderr.fileno()])
+@contextmanager
+def running(
+    command: Sequence[str], *, folder: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Running]:
+    """Run the command in the background, as `tests.cli.processes.running` does.
+
+    Args:
+        command: `FUNCMCP` and its arguments.
+        folder: The working folder of the process.
+        env: Environment variables that it has beside those of this process.
+    """
+    assert tuple(command[: len(FUNCMCP)]) == FUNCMCP
+    settings = {
+        "arguments": [os.fsdecode(argument) for argument in command[len(FUNCMCP) :]],
+        "folder": str(folder or Path.cwd()),
+        "environment": environment(env),
+    }
+    reading, writing = os.pipe()
+    with os.fdopen(reading, encoding="utf-8") as output:
+        try:
+            process = Fork.start(settings, writing, writing, output)
+        finally:
+            os.close(writing)
+        started = Running(process)
+        started.follow()
+        try:
+            yield started
+        except BaseException as error:
+            error.add_note(f"the process's output:\n{started.output}")
+            raise
+        finally:
+            process.kill()
+            started.join()  # before the pipe is closed, from which the thread reads
+            process.wait(PATIENCE)
+            process.close()
+
+
+@dataclass
+class Fork:
+    """A fork that runs, with the methods of `subprocess.Popen` that tests call.
+
+    Attributes:
+        pid: The process id.
+        stdout: The end of the pipe to which it writes, or None if it writes to a file.
+        returncode: The exit code, or the negative number of the signal that ended it. None while it runs.
+    """
+
+    pid: int
+    stdout: IO[str] | None
+    answers: socket.socket
+    returncode: int | None = None
+
+    @classmethod
+    def start(cls, settings: Mapping[str, object], stdout: int, stderr: int, output: IO[str] | None = None) -> Fork:
+        """Start a fork that writes to two file descriptors."""
+        answers, its_end = socket.socketpair()
+        answers.settimeout(PATIENCE)
+        with its_end, tempfile.TemporaryFile() as request:
+            request.write(json.dumps(settings).encode())
+            request.seek(0)
+            socket.send_fds(_server().connection, [b"+"], [request.fileno(), stdout, stderr, its_end.fileno()])
+        return cls(_line(answers), output, answers)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code when the process has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: It has not ended after this number of seconds.
+        """
+        if self.returncode is None:
+            self.answers.settimeout(timeout)
+            try:
+                self.returncode = _line(self.answers)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired([*FUNCMCP], timeout or 0) from None
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close the connection on which the exit code comes."""
+        self.answers.close()
+
+
+def _line(answers: socket.socket) -> int:
+    """Return the number in the next line. One that has begun to come is complete: a line is one message of a socket."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = answers.recv(1)
+        assert byte, "The process that waits for the fork has ended."
+        line += byte
+    return int(line)
+
+
+def run_module(
+    name: str, *arguments: str, folder: Path, env: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run the function ``main`` of a module to its end, as ``python -m NAME`` does.
+
+    Raises:
+        subprocess.TimeoutExpired: It has not ended after this number of seconds.
+    """
+    settings = {"module": name, "arguments": arguments, "folder": str(folder), "environment": dict(env)}
+    return _completed(settings, timeout)
+
+
+def _completed(settings: Mapping[str, object], timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        process = Fork.start(settings, stdout.fileno(), stderr.fileno())
+        try:
+            code = process.wait(timeout)
+        finally:
+            process.kill()
+            process.close()
         stdout.seek(0)
         stderr.seek(0)
         output, errors = stdout.read().decode(), stderr.read().decode()
     return subprocess.CompletedProcess([PYTHON], code, output, errors)
-
-
-def _run(files: list[int]) -> int:
-    """Send the request to the server, and return the exit code of the fork."""
-    connection = _server().connection
-    socket.send_fds(connection, [b"+"], files)
-    with connection.makefile() as answers:
-        pid = int(answers.readline())
-        try:
-            return int(answers.readline())
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            answers.readline()
-            raise

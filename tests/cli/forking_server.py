@@ -1,12 +1,15 @@
 """Runs the command, or a Python file, in forks of itself: without the time in which Python imports their modules.
 
-The socket's file descriptor is the argument. Each byte that comes brings three open files: a request in JSON, and those
-for stdout and stderr. The answers are the process id at once, and the exit code at the end.
+The socket's file descriptor is the argument. Each byte that comes brings four open files: a request in JSON, those for
+stdout and stderr, and a socket. The answers on that socket are the process id at once, and the exit code at the end. A
+process for each request waits for that end, so that several requests run at the same time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -14,12 +17,14 @@ import socket
 import sys
 from typing import IO, Any
 
+import azure.functions  # noqa: F401 - projects that the doctor imports use it
 import httpx2  # noqa: F401 - the commands import it later
 import pydantic.types  # noqa: F401 - servers import it
 
 import funcmcp_cli.commands
 import funcmcp_cli.connect
 import funcmcp_cli.diff.command
+import funcmcp_cli.doctor.probe
 import funcmcp_cli.host
 import funcmcp_cli.install.command
 import funcmcp_cli.main
@@ -30,22 +35,37 @@ import funcmcp_cli.worker
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:
     """Serve requests until the other end closes. Return the request in the fork that has to run it."""
-    answers = connection.makefile("w")
     while True:
-        message, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
+        message, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
         if not message:
             return None
-        file, stdout, stderr = (os.fdopen(descriptor, "r+b") for descriptor in descriptors)
-        pid = os.fork()
-        if pid == 0:
+        if os.fork() == 0:
             connection.close()
-            request: dict[str, Any] = json.load(file)
-            become(request, stdout, stderr)
-            return request
-        for sent in (file, stdout, stderr):
-            sent.close()
-        print(pid, file=answers, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), file=answers, flush=True)
+            return fork(descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def fork(descriptors: list[int]) -> dict[str, Any]:
+    """Return the request in a new process. This one answers with its id and its exit code, and exits."""
+    file, stdout, stderr = (os.fdopen(descriptor, "r+b", buffering=0) for descriptor in descriptors[:3])
+    with socket.socket(fileno=descriptors[3]) as answers:
+        pid = os.fork()
+        if pid != 0:
+            for other_file in (file, stdout, stderr):
+                other_file.close()
+            answers.sendall(b"%d\n" % pid)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            with contextlib.suppress(OSError):  # the test has not waited
+                answers.sendall(b"%d\n" % code)
+            os._exit(0)
+    with file:
+        request: dict[str, Any] = json.load(file)
+    become(request, stdout, stderr)
+    return request
 
 
 def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> None:
@@ -71,5 +91,7 @@ if __name__ == "__main__":
         for name in [name for name in sys.modules if name.partition(".")[0] == "funcmcp"]:
             del sys.modules[name]
         runpy.run_path(requested["file"], run_name="__main__")
+    elif requested is not None and "module" in requested:
+        importlib.import_module(requested["module"]).main()
     elif requested is not None:
         funcmcp_cli.main.main()

@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 from tests.patience import PATIENCE
 
@@ -63,11 +63,34 @@ def run_to_end(
     )
 
 
+class Process(Protocol):
+    """What tests need of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    @property
+    def stdout(self) -> IO[str] | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 @dataclass
 class Running:
     """A process, and its output, line by line as it comes."""
 
-    process: subprocess.Popen[str]
+    process: Process
     lines: list[str] = field(default_factory=list)
     _coming: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue)
     _thread: threading.Thread | None = None

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.forking import funcmcp
-from tests.cli.processes import FUNCMCP, environment, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, environment
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.forking import funcmcp
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 from tests.cli.test_call import Terminal
 from tests.client.servers import answering
 from tests.patience import PATIENCE

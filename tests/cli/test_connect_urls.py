@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp_cli.show import print_server
-from tests.cli.forking import funcmcp
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 from tests.client.servers import NOT_INITIALIZED, OK, answering, redirect, results_of, sending
 
 if TYPE_CHECKING:

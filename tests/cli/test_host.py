@@ -23,7 +23,8 @@ from mcp.client.streamable_http import streamable_http_client
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp_cli import host as host_module
 from funcmcp_cli.targets import function_app_in
-from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, PYTHON
 from tests.functions_host.apps import KINDS, write_app
 from tests.functions_host.workers.test_process import is_running
 from tests.nodejs import node, package

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.certificates import write_certificate
-from tests.cli.processes import FUNCMCP, Running, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, Running
 from tests.clients.plan import Target, tool
 from tests.clients.players import PLAYERS, Player
 from tests.patience import PATIENCE

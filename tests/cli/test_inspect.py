@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp_cli.client_rules.rules import CLIENTS
-from tests.cli.forking import funcmcp
-from tests.cli.processes import FUNCMCP, environment, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, environment
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

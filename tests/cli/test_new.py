@@ -20,7 +20,9 @@ from funcmcp import __version__
 from funcmcp.client import Client
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.new import add_to, create, title_of, versions
-from tests.cli.processes import FUNCMCP, PYTHON, environment, funcmcp, running
+from tests.cli import processes
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, PYTHON, environment
 from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
@@ -214,7 +216,7 @@ async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(pr
     assert handler["defaultExecutablePath"] == "python"
     port = free_port()
     settings = {"FUNCTIONS_CUSTOMHANDLER_PORT": str(port), "PYTHONUNBUFFERED": "1"}
-    with running([PYTHON, *handler["arguments"]], folder=folder, env=settings) as process:
+    with processes.running([PYTHON, *handler["arguments"]], folder=folder, env=settings) as process:
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
         assert await add(f"http://127.0.0.1:{port}/mcp") == {"result": 3}
 

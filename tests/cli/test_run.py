@@ -21,7 +21,9 @@ import httpx2
 import pytest
 
 from funcmcp.client import Client, ConnectionFailedError
-from tests.cli.processes import FUNCMCP, Running, environment, funcmcp, running
+from tests.cli import processes
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, Running, environment
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -600,7 +602,7 @@ def fail() -> None:
     raise ValueError(sys.argv)
 """)
     command = [*FUNCMCP, "run", "shop.py", "--port", "0", "--workers", "2", "--", "--name", "Book Shop"]
-    with running(["sh", "-c", 'exec "$@" 2>&-', "sh", *command], folder=tmp_path) as process:
+    with processes.running(["sh", "-c", 'exec "$@" 2>&-', "sh", *command], folder=tmp_path) as process:
         line = process.line_with("http://")
         assert line.startswith("Book Shop is served at")
         assert (await call(line.split("served at ")[1].split()[0], "fail"))["isError"]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.client import Client, HTTPEndpoint, StdioCommand
-from tests.cli import forking
-from tests.cli.processes import FUNCMCP, PYTHON, Running, environment, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, PYTHON, Running, environment
 from tests.clients.plan import Target, tool
 from tests.clients.players import PLAYERS, Player
 from tests.patience import PATIENCE
@@ -244,7 +244,7 @@ META = {
 def test_a_server_that_does_not_answer_is_one_clear_line(
     arguments: list[str], sentence: str, options: list[str], tmp_path: Path
 ) -> None:
-    ended = forking.funcmcp("run", *options, *arguments, folder=tmp_path)
+    ended = funcmcp("run", *options, *arguments, folder=tmp_path)
     assert ended.returncode == 1
     assert sentence in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -274,7 +274,7 @@ def test_options_that_do_not_go_together_are_refused_with_a_sentence(
 ) -> None:
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "uvx"}}}')
     (tmp_path / "bad.json").write_text('{"mcpServers": {"a": 5}}')
-    ended = forking.funcmcp("run", *arguments, folder=tmp_path)
+    ended = funcmcp("run", *arguments, folder=tmp_path)
     assert ended.returncode in (1, 2)
     assert sentence in " ".join(ended.stderr.split())
 

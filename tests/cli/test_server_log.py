@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from funcmcp_cli.server_log import LogLines
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,8 @@ from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
 from funcmcp.testing._task_stores import newer_version
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

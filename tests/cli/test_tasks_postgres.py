@@ -10,7 +10,7 @@ import pytest
 
 from funcmcp._server.tasks.service import task_digest
 from funcmcp.tasks import NewTask, PostgresTasks, TaskKey
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 from tests.patience import PATIENCE
 from tests.postgres_server import postgres_server
 

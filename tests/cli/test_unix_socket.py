@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from tests.cli.processes import FUNCMCP, Running, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, Running
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

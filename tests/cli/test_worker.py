@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp.client import Client
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

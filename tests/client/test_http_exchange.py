@@ -25,7 +25,8 @@ from funcmcp.client import (
 )
 from tests import schemas
 from tests.certificates import server_context, write_certificate
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.client.servers import OK, answering, redirect, results_of, sending
 from tests.patience import PATIENCE
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.client import Client, ConnectionFailedError, HTTPEndpoint, InvalidResponseError, ProgressUpdate
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.client.scripted import Exchange, Scripted, scripted
 from tests.patience import PATIENCE
 

@@ -10,7 +10,8 @@ import pytest
 from funcmcp import MCPError, MCPServer
 from funcmcp._client.subscriptions import Changes, Listener
 from funcmcp.client import Change, Client, ClientError, InvalidResponseError, StdioCommand
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.client.scripted import Exchange, handshake_server, scripted
 from tests.client.test_standing_stream import Calls
 from tests.patience import PATIENCE

@@ -29,7 +29,8 @@ import yaml
 
 from funcmcp.client import Client
 from funcmcp_cli.new import create
-from tests.cli.processes import FUNCMCP, PYTHON, environment, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP, PYTHON, environment
 from tests.docs.pages import ROOT, block_of, blocks_of
 from tests.patience import PATIENCE
 from tests.redis_server import program

@@ -21,7 +21,8 @@ from funcmcp_host.folder import FolderError
 from funcmcp_host.served import HostSettings
 from funcmcp_host.workers.worker import LoadFailed
 from tests import nodejs
-from tests.cli.processes import FUNCMCP, Running, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP, Running
 from tests.functions_host.test_served import Post
 from tests.patience import PATIENCE
 

@@ -16,7 +16,8 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.functions_host.apps import write_node_app
 from tests.nodejs import node
 from tests.patience import PATIENCE

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 from tests.functions_host.apps import write_app
 from tests.page.browser import running_browser, serving
 

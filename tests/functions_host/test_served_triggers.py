@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from funcmcp.testing import Client
 from funcmcp_host.served import PATH, FunctionsHost
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 from tests.functions_host.apps import write_app
 from tests.serving import REPOSITORY
 

@@ -13,7 +13,8 @@ import pytest
 
 from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp_cli.install.entries import ServerDescription, entry_for
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.page.browser import Browser, serving
 from tests.page.features import Features
 from tests.patience import PATIENCE

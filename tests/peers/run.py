@@ -12,14 +12,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from tests.peers.prepared import HERE, prepare, suites
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from tests.peers.prepared import Suite
 
@@ -80,10 +80,9 @@ def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] |
     plugin = ["-p", "tests_peers_plugin"] if on_funcmcp else []
     if on_funcmcp:
         (folder / "tests_peers_plugin.py").write_text((HERE / "plugin.py").read_text("utf-8"), "utf-8")
-    command = [PYTHON, "-m", "pytest", *plugin, f"--junitxml={report}", "-n", "2", "--tb=line"]
-    paths = [
-        f"tests/{name}" for name in (names or suite.names) if (folder / "tests" / name.partition("::")[0]).exists()
-    ]
+    command = [str(PYTHON), "-m", "pytest", *plugin, f"--junitxml={report}", "-n", "2", "--tb=line"]
+    wanted = names or suite.names
+    paths = [f"tests/{name}" for name in wanted if (folder / "tests" / name.partition("::")[0]).exists()]
     subprocess.run([*command, *paths], cwd=folder, env=_environment(folder), check=False, stdout=sys.stderr)
     return _read(report)
 
@@ -96,7 +95,7 @@ def _environment(*folders: Path) -> dict[str, str]:
 def _read(report: Path) -> Outcomes:
     """Return the outcomes in a report of pytest. Skipped tests have none."""
     results: Outcomes = {}
-    for case in ElementTree.parse(report).getroot().iter("testcase"):  # noqa: S314 - written by pytest just now
+    for case in ET.parse(report).getroot().iter("testcase"):
         name = _name(case.get("classname", ""), case.get("name", ""))
         problems = [child for child in case if child.tag in {"failure", "error"}]
         if problems:
@@ -139,10 +138,11 @@ def page_of(results: Mapping[str, dict[str, Counter[str]]]) -> str:
     lines = [
         "# The tests of FastMCP and the official SDK",
         "",
-        "`make peers` installs FastMCP and the official SDK with the sources of their releases, which contain their tests. It",
-        "runs these tests on their own package, and again with the imports of the names that `funcmcp.compat` has. The peers'",
-        "clients connect in memory. A test counts if it passes on the original. `tests/peers/suites.toml` names the folders, and",
-        "the tests that do not apply with their reasons. The script writes this page.",
+        "`make peers` installs FastMCP and the official SDK with the sources of their releases, which contain their",
+        "tests. It runs these tests on their own package, and again with the imports of those names that",
+        "`funcmcp.compat` has. The peers' clients connect in memory. A test counts if it passes on the original.",
+        "`tests/peers/suites.toml` names the folders, and the tests that do not apply with their reasons. The script",
+        "writes this page.",
     ]
     for name, table in results.items():
         total: Counter[str] = Counter()

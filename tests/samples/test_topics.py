@@ -18,7 +18,8 @@ import httpx2
 import pytest
 
 from funcmcp.client import Client
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.postgres_server import postgres_server
 from tests.serving import REPOSITORY, serve
 

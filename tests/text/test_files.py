@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp._text import files as text_files
 from funcmcp._text.files import read_text
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,8 @@ from funcmcp import HTTPOptions, MCPServer
 from funcmcp._server.limits import Limits
 from funcmcp._serving.composition import runtime_of
 from tests import rules
-from tests.cli.processes import FUNCMCP, Running, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP, Running
 from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.transports.websocket_client import Client

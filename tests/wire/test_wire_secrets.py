@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import rules
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.wire.line import connection, head, request
 from tests.wire.peer import BATCHES, ERAS, Peer, check, initialize, to_bytes
 

@@ -245,7 +245,7 @@ class Context(Generic[*Types]):
     def access_token(self) -> AccessToken | None:
         """The token that the caller sent; None for a caller without credentials."""
         principal = self._request.principal
-        return None if principal is None else access_token_of(principal, self._request)
+        return None if principal is None else access_token_of(principal)
 
     # Messages to the client
 

@@ -73,6 +73,13 @@ COMMANDS = {
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "{target}"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "{target}"],
 }
+_OTHERS = {"granian", "hypercorn"}
+_SLOW = pytest.mark.slow("Servers of others start, and each answer is followed by a time of silence.")
+
+
+def a_case(server: str, *values: str) -> Any:
+    """Return the parameters of a case, which is slow if the server is not the one that funcmcp brings."""
+    return pytest.param(server, *values, marks=[_SLOW] if server in _OTHERS else [])
 
 
 def free_port() -> int:
@@ -173,7 +180,7 @@ def check_silent_call(port: int, path: str) -> None:
     assert json.loads(data.removeprefix(b"data: "))["result"]["content"][0]["text"] == "done"
 
 
-@pytest.mark.parametrize("server", COMMANDS)
+@pytest.mark.parametrize("server", [a_case(server) for server in COMMANDS])
 def test_it_runs_under(server: str, tmp_path: Path) -> None:
     with serving(server, tmp_path, SERVER, "served:mcp") as port:
         check_both_eras(port, "/mcp")
@@ -260,7 +267,10 @@ def plain(fields: bytes = b"") -> bytes:
     return HEAD + fields + b"content-length: %d\r\n\r\n" % len(body) + body
 
 
-@pytest.fixture(scope="module", params=SERVERS, ids="-".join)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(case, marks=[_SLOW] if case[0] in _OTHERS else [], id="-".join(case)) for case in SERVERS],
+)
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """The name of a server and the port where it serves `GUARDED`."""
     server, parser = request.param
@@ -311,7 +321,7 @@ async def add(a: int, b: int) -> int:
 """A server that takes one request from each address, and the address from the proxy in front."""
 
 
-@pytest.mark.parametrize(("server", "parser"), SERVERS)
+@pytest.mark.parametrize(("server", "parser"), [a_case(*case) for case in SERVERS])
 def test_an_address_in_a_trailer_does_not_change_whose_rate_a_request_counts_for(
     server: str, parser: str, tmp_path: Path
 ) -> None:

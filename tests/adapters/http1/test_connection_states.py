@@ -250,6 +250,7 @@ def test_each_prefix_of_a_pipeline_has_a_timer_and_an_end(parser: Parser) -> Non
             clock.loop.run_until_complete(play(prefix))
 
 
+@pytest.mark.slow("Each of two thousand connections begins with a TLS handshake.")
 def test_each_prefix_of_a_pipeline_over_tls_has_a_timer_and_an_end(parser: Parser, tmp_path: Path) -> None:
     """The same with the TLS of asyncio between the connection and the transport."""
     write_certificate(tmp_path)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 
 OLD = '''
 from funcmcp import MCPServer

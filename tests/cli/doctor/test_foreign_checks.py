@@ -10,7 +10,7 @@ import pytest
 from funcmcp_cli.doctor.examine import examine
 from funcmcp_cli.doctor.foreign_checks import service_folders
 from funcmcp_cli.failure import Failure
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
     from pathlib import Path

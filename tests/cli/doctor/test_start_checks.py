@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp_cli.doctor.examine import examine
 from funcmcp_cli.doctor.start_checks import is_plain_function_app
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 from tests.functions_host.apps import write_app, write_node_app
 from tests.nodejs import node
 

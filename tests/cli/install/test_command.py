@@ -10,7 +10,7 @@ import pytest
 from funcmcp.client import Client, StdioCommand
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.command import find_client
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
     from pathlib import Path

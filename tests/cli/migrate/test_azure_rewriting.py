@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 from tests.patience import PATIENCE
 from tests.requirements import require
 

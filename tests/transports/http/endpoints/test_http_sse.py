@@ -16,7 +16,8 @@ from funcmcp._server.limits import Limits
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import AT_ONCE
 from tests import rules
-from tests.cli.processes import FUNCMCP, running
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP
 from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.wire.offering import Offering, offer
