@@ -46,7 +46,8 @@ async def test_a_function_calls_the_other_tool(call: Any) -> None:
     name = "first" if call is forward else "x"
 
     async def doubled(first: int, y: int) -> ToolResult:
-        return await call(**{name: first * 2, "y": y})
+        result: ToolResult = await call(**{name: first * 2, "y": y})
+        return result
 
     tool = Tool.from_tool(add, transform_fn=doubled, transform_args={"x": ArgTransform(name="first")})
     assert tool.output_schema is None
@@ -58,10 +59,10 @@ async def test_a_function_calls_the_other_tool(call: Any) -> None:
 async def test_a_function_takes_all_arguments() -> None:
     async def described(**arguments: Any) -> str:
         result = await forward(**arguments)
-        return f"{arguments} {result.content[0].text}"
+        return f"{arguments} {result.structured_content}"
 
     tool = Tool.from_tool(Tool.from_function(add), transform_fn=described, output_schema=None)
-    assert (await tool.run({"x": 1})).content[0].text == "{'y': 10, 'x': 1} 11"
+    assert (await tool.run({"x": 1})).content[0].text == "{'y': 10, 'x': 1} {'result': 11}"
 
 
 async def test_types_of_changes_and_of_functions() -> None:

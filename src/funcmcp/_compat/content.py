@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,14 +166,33 @@ class ResultBlock(Content):
     __hash__ = None
 
 
-def _result_block(item: Any) -> Any:
-    """Return an item of a result's content with attributes, if it is a block or a text."""
-    from funcmcp._authoring.results.sdk_results import converted  # noqa: PLC0415 - few servers return results
+_SDK_BLOCKS = {
+    "audio": "AudioContent",
+    "image": "ImageContent",
+    "resource": "EmbeddedResource",
+    "resource_link": "ResourceLink",
+    "text": "TextContent",
+}
+"""The classes of content blocks in ``mcp.types``, by their types."""
 
+
+def block_of(wire: Mapping[str, Any]) -> Any:
+    """Return a content block for programs that read it: one of ``mcp.types`` if the program has loaded that module.
+
+    Args:
+        wire: The block in JSON form.
+    """
+    types = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
+    if types is None:  # then no program compares classes, and the import would take a second
+        return ResultBlock(wire)
+    return getattr(types, _SDK_BLOCKS[wire["type"]]).model_validate(wire)
+
+
+def _result_block(item: Any) -> Any:
+    """Return an item of a result's content as a block, if it is one or a text."""
     if type(item) is str:
-        return ResultBlock({"type": "text", "text": item})
-    block = converted(item)
-    return ResultBlock(block.block) if isinstance(block, Content) else item
+        return block_of({"type": "text", "text": item})
+    return block_of(item.block) if isinstance(item, Content) else item
 
 
 @public("funcmcp.compat")
@@ -241,9 +261,9 @@ class Message(content.Message):
         return role
 
     @property
-    def content(self) -> EditableBlock:
+    def content(self) -> Any:
         """The content block."""
-        return EditableBlock(self.wire["content"])
+        return block_of(self.wire["content"])
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the message in JSON form."""
@@ -341,7 +361,7 @@ class ResourceResult(list[Any]):
 
 def tool_result(result: CallToolResult) -> ToolResult:
     """Return the result of a call as a `ToolResult`, whose content blocks have attributes."""
-    blocks = [ResultBlock(block) for block in result.get("content", [])]
+    blocks = [block_of(block) for block in result.get("content", [])]
     structured = result.get("structuredContent")
     if structured is not None and not isinstance(structured, dict):
         structured = {"result": structured}
