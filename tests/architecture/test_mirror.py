@@ -157,7 +157,6 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/annotations.py": "tests/compat/test_server",
     "src/funcmcp/_compat/completion.py": "tests/compat/test_server",
     "src/funcmcp/_compat/direct_runs.py": "tests/compat/test_components and test_sdk_components",
-    "src/funcmcp/_compat/current.py": "tests/compat/test_context",
     "src/funcmcp/_compat/editable.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/elicitation.py": "tests/compat/test_context",
     "src/funcmcp/_compat/errors.py": "tests/compat/test_server",

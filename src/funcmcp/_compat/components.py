@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
@@ -23,6 +24,33 @@ if TYPE_CHECKING:
 
     from funcmcp._compat.content import ToolResult
     from funcmcp._compat.context import Context
+
+
+class Outcome(NamedTuple):
+    """What a function returned.
+
+    Attributes:
+        value: The value.
+        result: The result of a tool for it.
+    """
+
+    value: Any
+    result: objects.CallToolResult
+
+
+class DirectRuns(Protocol):
+    """Runs components outside of a server, as the module `direct_runs` does."""
+
+    async def run(
+        self, component: Any, arguments: Mapping[str, Any] | None, *, context: Any = None, has_result: bool = False
+    ) -> Outcome:
+        """Call the function of a component, and return what it returned."""
+
+    def definition_of(self, component: Any) -> Mapping[str, Any]:
+        """Return the definition of a component that is not registered."""
+
+    def input_schema_of(self, component: Any) -> dict[str, Any]:
+        """Return the JSON schema of the arguments of a component's function."""
 
 
 class Component:
@@ -53,6 +81,11 @@ class Component:
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **options: Any) -> Any:
         """Return an object for a function."""
         return cls(fn, name, **options)
+
+    @property
+    def direct_runs(self) -> DirectRuns:
+        """What runs the component outside of its server. It needs the server, so it is loaded when it is first used."""
+        return cast("DirectRuns", import_module("funcmcp._compat.direct_runs"))
 
     @property
     def key(self) -> str:
@@ -113,9 +146,7 @@ class Component:
         """The definition in JSON form; that of a server of its own before the component is registered."""
         if self.describe is not None:
             return self.describe()
-        from funcmcp._compat.direct_runs import definition_of  # noqa: PLC0415 - few components are read before
-
-        return definition_of(self)
+        return self.direct_runs.definition_of(self)
 
     def enable(self) -> None:
         """Show the component to clients, unless the tags that its server includes or excludes hide it."""
@@ -208,9 +239,7 @@ class Tool(Component):
             Exception: What the function raised.
             ValidationError: The arguments are not those of the tool.
         """
-        from funcmcp._compat.direct_runs import run  # noqa: PLC0415 - servers call their tools themselves
-
-        outcome = await run(self, arguments, has_result=True)
+        outcome = await self.direct_runs.run(self, arguments, has_result=True)
         return tool_result(outcome.result)
 
     async def _run_with(self, arguments: dict[str, Any]) -> Any:
@@ -258,10 +287,8 @@ class Prompt(Component):
             raise ValueError(f"Missing required arguments: {missing}")
 
     async def _value(self, arguments: Mapping[str, Any] | None) -> Any:
-        from funcmcp._compat.direct_runs import run  # noqa: PLC0415 - servers call their prompts themselves
-
         try:
-            return (await run(self, arguments)).value
+            return (await self.direct_runs.run(self, arguments)).value
         except (MCPError, FastMCPError):
             raise
         except Exception as error:
@@ -316,9 +343,7 @@ class Resource(Component):
         return await value.read() if isinstance(value, Resource) else value
 
     async def _value(self, arguments: Mapping[str, Any] | None, context: Context | None = None) -> Any:
-        from funcmcp._compat.direct_runs import run  # noqa: PLC0415 - servers call their resources themselves
-
-        return (await run(self, arguments, context=context)).value
+        return (await self.direct_runs.run(self, arguments, context=context)).value
 
     def to_mcp_resource(self, **overrides: Any) -> Any:
         """Return the definition as a ``Resource`` of ``mcp.types``."""
@@ -347,9 +372,7 @@ class ResourceTemplate(Resource):
     @property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the function's arguments."""
-        from funcmcp._compat.direct_runs import input_schema_of  # noqa: PLC0415 - few programs read it
-
-        return input_schema_of(self)
+        return self.direct_runs.input_schema_of(self)
 
     def matches(self, uri: str) -> dict[str, Any] | None:
         """Return the values of the variables in a URI, which are not checked; None if the URI does not match."""

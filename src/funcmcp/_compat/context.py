@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Union, get_args, get_origin
 
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
-from funcmcp._compat.current import context_variable
 from funcmcp._compat.elicitation import answered, question_of
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.request_parts import access_token_of, http_request_of
@@ -582,3 +582,20 @@ class Session:
 
     async def send_prompt_list_changed(self) -> None:
         """Do nothing: the server notifies clients itself when a prompt is added or removed."""
+
+
+context_variable: ContextVar[Context | None] = ContextVar("funcmcp_compat_context", default=None)
+"""The context of the request that runs now. The server sets it around each request."""
+
+
+@public("funcmcp.compat")
+def get_context() -> Context:
+    """Return the context of the request that runs now.
+
+    Raises:
+        RuntimeError: No request runs.
+    """
+    context = context_variable.get()
+    if context is None:
+        raise RuntimeError("No active context found: no request runs here.")
+    return context

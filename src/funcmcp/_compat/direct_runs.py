@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._authoring.signatures.signature import Signature
-from funcmcp._compat.components import Tool
-from funcmcp._compat.current import context_variable
+from funcmcp._compat.components import Outcome, Tool
+from funcmcp._compat.context import context_variable
 from funcmcp._compat.errors import ValidationError
 from funcmcp._compat.functions import collected, set_signature
 from funcmcp._compat.server import FastMCP
@@ -24,23 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from funcmcp._compat.context import Context
-    from funcmcp._protocol.objects import CallToolResult
     from funcmcp._server.calls.context import RequestContext
 
 _OPTIONS = ("exclude_args", "output_schema", "structured_output", "tags", "timeout")
 """Options of a tool that change what a run returns."""
-
-
-class Outcome(NamedTuple):
-    """What a function returned.
-
-    Attributes:
-        value: The value.
-        result: The result of a tool for it.
-    """
-
-    value: Any
-    result: CallToolResult
 
 
 class _DirectServer(FastMCP):

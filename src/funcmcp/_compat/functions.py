@@ -19,8 +19,7 @@ from funcmcp._authoring.signatures.docstring import description
 from funcmcp._authoring.signatures.partials import is_async, signature_of, without_partials
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.content import ResourceContent, ResourceResult
-from funcmcp._compat.context import is_context
-from funcmcp._compat.current import get_context
+from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Resolution, dependency_of, referenced_arguments
 from funcmcp._compat.errors import FastMCPError
 from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Un
 from funcmcp._authoring.signatures.annotations import parts_of_type
 from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
-from funcmcp._compat.context import is_context
-from funcmcp._compat.current import get_context
+from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Dependency, dependency_of
 from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult
 from funcmcp._compat.errors import InvalidSignature, ToolError

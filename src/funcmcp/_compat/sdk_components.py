@@ -77,10 +77,8 @@ class Tool(components.Tool):
             MCPError: The function raised it.
             ToolError: The function failed, or the arguments are not those of the tool.
         """
-        from funcmcp._compat.direct_runs import run  # noqa: PLC0415 - servers call their tools themselves
-
         try:
-            outcome = await run(self, arguments, context=context, has_result=convert_result)
+            outcome = await self.direct_runs.run(self, arguments, context=context, has_result=convert_result)
         except (NativeToolError, ResourceError, ValidationError) as error:
             raise ToolError(f"Error executing tool {self.name}: {error}") from error
         except MCPError:
@@ -108,11 +106,9 @@ class Prompt(components.Prompt):
             MCPError: The function raised it.
             ValueError: A required argument is missing, or the function failed.
         """
-        from funcmcp._compat.direct_runs import run  # noqa: PLC0415 - servers call their prompts themselves
-
         self._check_required(arguments)
         try:
-            value = (await run(self, arguments, context=context)).value
+            value = (await self.direct_runs.run(self, arguments, context=context)).value
             if is_sdk_type(type(value)) and hasattr(value, "input_requests"):
                 return value
             return messages_in(messages_of(value))

@@ -20,8 +20,7 @@ from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
-from funcmcp._compat.context import Call, Context
-from funcmcp._compat.current import context_variable, get_context
+from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import (

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
         ToolResult,
         UserMessage,
     )
-    from funcmcp._compat.context import Context
-    from funcmcp._compat.current import get_context
+    from funcmcp._compat.context import Context, get_context
     from funcmcp._compat.dependencies import (
         CallArgument,
         CurrentAccessToken,
@@ -128,8 +127,7 @@ _HOMES = {
         "ToolResult",
         "UserMessage",
     ],
-    "_compat.context": ["Context"],
-    "_compat.current": ["get_context"],
+    "_compat.context": ["Context", "get_context"],
     "_compat.dependencies": [
         "CallArgument",
         "CurrentAccessToken",
