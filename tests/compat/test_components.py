@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+import mcp.types
 import pytest
 from pydantic import BaseModel
 
+from funcmcp._compat.annotations import plain
+from funcmcp._compat.content import ResultBlock
 from funcmcp.compat import (
     Context,
     Depends,
@@ -70,8 +74,8 @@ async def test_a_run_resolves_dependencies_and_has_the_context_of_the_caller() -
     def count(ctx: Context, number: int = Depends(stock)) -> dict[str, Any]:
         return {"number": number, "same": ctx is get_context(), "thread": threading.get_ident()}
 
-    mcp = FastMCP("shop")
-    mine = Context(fastmcp=mcp)
+    server = FastMCP("shop")
+    mine = Context(fastmcp=server)
     async with mine:
         assert get_context() is mine
         result = await Tool.from_function(count).run({})
@@ -82,19 +86,19 @@ async def test_a_run_resolves_dependencies_and_has_the_context_of_the_caller() -
 
 
 async def test_listed_tools_run() -> None:
-    mcp, child = FastMCP("shop"), FastMCP("child")
+    server, child = FastMCP("shop"), FastMCP("child")
 
-    @mcp.tool
+    @server.tool
     def add(a: int, b: int) -> int:
         return a + b
 
     child.tool(lambda: "far", name="far")
-    mcp.mount(child, prefix="child")
-    tool = await mcp.get_tool("add")
+    server.mount(child, prefix="child")
+    tool = await server.get_tool("add")
     assert tool.fn is add
     assert (await tool.run({"a": 1, "b": 2})).structured_content == {"result": 3}
-    mounted = await mcp.get_tool("child_far")
-    assert list((await mounted.run({})).content) == [{"type": "text", "text": "far"}]
+    mounted = await server.get_tool("child_far")
+    assert [plain(block) for block in (await mounted.run({})).content] == [{"type": "text", "text": "far"}]
     with pytest.raises(AttributeError, match="another server"):
         _ = mounted.fn
 
@@ -105,9 +109,9 @@ class Echo(Tool):
 
 
 async def test_a_subclass_of_tool_is_served() -> None:
-    mcp = FastMCP("shop")
-    mcp.add_tool(Echo(name="echo", parameters={"type": "object", "properties": {"text": {"type": "string"}}}))
-    assert (await mcp.call_tool("echo", {"text": "hi"}))["content"] == [{"type": "text", "text": "heard hi"}]
+    server = FastMCP("shop")
+    server.add_tool(Echo(name="echo", parameters={"type": "object", "properties": {"text": {"type": "string"}}}))
+    assert (await server.call_tool("echo", {"text": "hi"}))["content"] == [{"type": "text", "text": "heard hi"}]
 
 
 @pytest.mark.parametrize("kind", [Tool, Prompt, ResourceTemplate])
@@ -139,12 +143,12 @@ async def test_a_prompt_is_rendered() -> None:
 
 
 async def test_a_server_renders_prompts_and_reads_resources() -> None:
-    mcp = FastMCP("shop")
-    mcp.prompt(lambda: "Hello", name="greet")
-    mcp.resource("note://one")(lambda: "1")
-    rendered = await mcp.render_prompt("greet")
+    server = FastMCP("shop")
+    server.prompt(lambda: "Hello", name="greet")
+    server.resource("note://one")(lambda: "1")
+    rendered = await server.render_prompt("greet")
     assert (rendered.messages[0].role, rendered.messages[0].content.text) == ("user", "Hello")
-    contents = (await mcp.read_resource("note://one")).contents
+    contents = (await server.read_resource("note://one")).contents
     assert (contents[0].content, contents[0].mime_type) == ("1", "text/plain")
 
 
@@ -182,14 +186,24 @@ def test_a_context_by_hand_has_no_request() -> None:
             getattr(context, attribute)
 
 
+def test_blocks_have_the_sdks_classes_if_a_program_has_loaded_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(Message("a").content, mcp.types.TextContent)
+    monkeypatch.delitem(sys.modules, "mcp.types")
+    monkeypatch.delitem(sys.modules, "mcp_types", raising=False)
+    block = Message("a").content
+    assert isinstance(block, ResultBlock)
+    assert (block.text, block["type"]) == ("a", "text")
+    assert block == ResultBlock({"type": "text", "text": "a"}) == {"type": "text", "text": "a"}
+
+
 async def test_equal_messages() -> None:
     assert Message("a") == Message("a")
     assert Message("a") != Message("a", role="assistant")
-    assert Message("a").content == {"type": "text", "text": "a"}
+    assert plain(Message("a").content) == {"type": "text", "text": "a"}
     assert "assistant" in repr(Message("a", role="assistant"))
 
 
 async def test_functions_of_the_sdks_server_are_the_sdks_components() -> None:
-    mcp = MCPServer("shop")
-    mcp.tool()(asyncio.sleep)
-    assert type(mcp._tool_manager.get_tool("sleep")).__module__ == "funcmcp.compat.mcp"
+    server = MCPServer("shop")
+    server.tool()(asyncio.sleep)
+    assert type(server._tool_manager.get_tool("sleep")).__module__ == "funcmcp.compat.mcp"

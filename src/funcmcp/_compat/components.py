@@ -200,6 +200,19 @@ class Tool(Component):
             _check_name(fn, name)
         super().__init__(fn, name, **options)
 
+    @classmethod
+    def from_tool(cls, tool: Any, name: str | None = None, **changes: Any) -> Any:
+        """Return a `TransformedTool`: a tool that changes how clients see another one.
+
+        Args:
+            tool: The other tool, or a function.
+            name: The name. By default it is that of the other tool.
+            changes: The changes, as `TransformedTool` takes them.
+        """
+        from funcmcp._compat.tool_transforms import TransformedTool  # noqa: PLC0415 - few servers change tools
+
+        return TransformedTool(tool, name, **changes)
+
     @property
     def tool_name(self) -> str:  # type: ignore[override] # of each tool
         """The name."""

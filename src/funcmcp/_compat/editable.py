@@ -55,6 +55,11 @@ class Editable(objects.WireObject):
         else:
             self[member] = plain(value)
 
+    @property
+    def icons(self) -> list[Any] | None:
+        """The icons of a definition."""
+        return self.get("icons")
+
     def __eq__(self, other: object) -> bool:
         """Return whether another object, which may be a model of the official SDK, has the same JSON form."""
         return bool(dict.__eq__(self, plain(other)))
@@ -91,9 +96,19 @@ def sdk_object(name: str, members: dict[str, Any]) -> Any:
 class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
 
+    @property
+    def annotations(self) -> dict[str, Any] | None:
+        """Hints for clients."""
+        return self.get("annotations")
+
 
 class ListedTemplate(Editable, objects.ResourceTemplate):
     """A resource template in the list of a server, with its tags."""
+
+    @property
+    def annotations(self) -> dict[str, Any] | None:
+        """Hints for clients."""
+        return self.get("annotations")
 
 
 class ListedPrompt(Editable, objects.Prompt):

@@ -15,6 +15,7 @@ from funcmcp._compat import components
 from funcmcp._compat.content import messages_in
 from funcmcp._compat.context import is_context
 from funcmcp._compat.errors import ResourceError, ToolError, ValidationError
+from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import messages_of
 from funcmcp._compat.security import ResourceSecurity, ResourceSecurityError
 from funcmcp._objects.public_names import public
@@ -33,7 +34,15 @@ _TEXTS = frozenset({"application/json", "application/xml"})
 
 @public("funcmcp.compat.mcp")
 class Tool(components.Tool):
-    """A tool, as `funcmcp.compat.Tool`."""
+    """A tool, as `funcmcp.compat.Tool`.
+
+    Raises:
+        InvalidSignature: A resolver of the function can't be called.
+    """
+
+    def __init__(self, fn: Callable[..., Any] | None = None, name: str | None = None, **options: Any) -> None:
+        super().__init__(fn, name, **options)
+        check_resolvers(self.fn, self.name)
 
     @property
     def description(self) -> str:

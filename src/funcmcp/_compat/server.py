@@ -21,7 +21,7 @@ from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
-from funcmcp._compat.editable import PromptAnswer, ReadResult
+from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
@@ -599,9 +599,21 @@ class FastMCP(ServerTransports):
         """
         return get_context()
 
-    async def list_tools(self, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
-        """Return the tools."""
-        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools()]
+    async def list_tools(self, *, principal: Principal | None = None, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
+        """Return the tools that a principal sees; all of them without one."""
+        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools(principal=principal)]
+
+    async def list_resources(self, **options: Any) -> list[ListedResource]:  # type: ignore[override] # of a subclass
+        """Return the resources."""
+        return [with_tags(ListedResource(item), self) for item in await super().list_resources(**options)]
+
+    async def list_resource_templates(self, **options: Any) -> list[ListedTemplate]:  # type: ignore[override] # as above
+        """Return the resource templates."""
+        return [with_tags(ListedTemplate(item), self) for item in await super().list_resource_templates(**options)]
+
+    async def list_prompts(self, **options: Any) -> list[ListedPrompt]:  # type: ignore[override] # as above
+        """Return the prompts."""
+        return [with_tags(ListedPrompt(item), self) for item in await super().list_prompts(**options)]
 
     async def get_tools(self) -> dict[str, ListedTool]:
         """Return the tools by name."""

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -178,11 +179,13 @@ _HOMES = {
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
 __all__ = [
     "AcceptedElicitation",
     "AccessToken",
+    "ArgTransform",
     "AssistantMessage",
     "Audio",
     "AuthProvider",
@@ -259,10 +262,13 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "TransformedTool",
     "UserMessage",
     "ValidationError",
     "configure_logging",
     "create_proxy",
+    "forward",
+    "forward_raw",
     "get_access_token",
     "get_context",
     "get_http_headers",
@@ -292,7 +298,6 @@ _ELSEWHERE = {
     "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
     "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
     "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
-    "ArgTransform": "Use funcmcp.transforms.ArgumentChange.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
@@ -301,7 +306,6 @@ _ELSEWHERE = {
     "ToolTransform": "Use funcmcp.transforms.ToolTransform.",
     "ToolTransformConfig": "Use funcmcp.transforms.ToolChange.",
     "Transform": "Use funcmcp.transforms.Transform.",
-    "TransformedTool": "Use funcmcp.transforms.ToolTransform.",
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "FastMCPProvider": "Use mcp.mount(server).",
