@@ -27,6 +27,7 @@ MODULES = [
     "funcmcp.azure",
     "funcmcp.client",
     "funcmcp.compat",
+    "funcmcp.compat.mcp",
     "funcmcp.content",
     "funcmcp.extensions",
     "funcmcp.http",

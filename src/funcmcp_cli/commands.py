@@ -529,7 +529,10 @@ def _announce(
     note = "Ctrl+C stops it"
     if address.origin_note and options.uds is None:
         note = f"{address.origin_note}; {note}"
-    write_note(f"{server.name} is served at {origin}{runtime.path} ({note})")
+    url = f"{origin}{runtime.path}"
+    write_note(f"{server.name} is served at {url} ({note})")
+    if runtime.proxy is not None and runtime.proxy.resource.resource != url:
+        write_note(f"Users sign in for {runtime.proxy.resource.resource}. Give clients this URL.")
     if address.is_only_platform_port and options.uds is None:
         write_note(ONLY_THIS_MACHINE)
     if address.host in _ALL_ADDRESSES:

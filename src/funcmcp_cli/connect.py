@@ -104,6 +104,10 @@ class Source:
     """The folder of a function app whose MCP triggers are served for the command. None for other targets."""
     command: tuple[str, ...] = ()
     """The program and its arguments that serve on stdio. Empty for other targets."""
+    folder: Path | None = None
+    """The folder in which the command starts. None for that of this process."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the command, beside those of this process."""
     sign_in: SignIn | ClientCredentials | WorkloadIdentity | None = None
     """How the user, or the command as a program, signs in at a URL. None: nobody signs in."""
 
@@ -532,7 +536,8 @@ def _id_of(error: MCPError) -> str:
 def _client(source: Source, display: ProgressDisplay | None, stderr: ServerStderr | None) -> Client:
     """Return a client of a server, not connected yet. It asks for what is displayed."""
     if stderr is not None:
-        command = StdioCommand(*source.command, env=os.environ, stderr=stderr.descriptor)
+        variables = {**os.environ, **source.variables}
+        command = StdioCommand(*source.command, env=variables, cwd=source.folder, stderr=stderr.descriptor)
         return _client_of(command, source, display)
     if source.server is None:
         endpoint = HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES, sign_in=source.sign_in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from funcmcp._text.visible import visible
 from funcmcp_cli.output import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.style import Style
 
@@ -61,6 +62,25 @@ def print_if_json(text: str) -> bool:
     JSONHighlighter().highlight(document)
     SafeConsole().print(document, soft_wrap=True)
     return True
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Return a function that shows how many of how many parts are done. Without a terminal it does nothing.
+
+    Args:
+        label: What is done, before the bar.
+    """
+    console = SafeConsole(error=True)
+    if not console.is_terminal:
+        yield lambda _, __: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - takes 30 ms
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(visible(label), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def ask(label: str, *, choices: Sequence[str] = (), default: str | None = None, required: bool = True) -> str:

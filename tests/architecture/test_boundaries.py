@@ -138,7 +138,7 @@ def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
     services of grants: tests/grants has the attacks on that.
     """
     clients_of_upstreams = {"funcmcp/_upstreams/auth.py", "funcmcp/_upstreams/user_grants.py"}
-    clients_of_upstreams |= {"funcmcp/_auth/grants.py", *CLIENTS_OF_SERVICES}
+    clients_of_upstreams |= {"funcmcp/_auth/grants.py", "funcmcp/_auth/client_options.py", *CLIENTS_OF_SERVICES}
     client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:
         is_client = name_of(path).startswith("funcmcp/_client/") or name_of(path) in clients_of_upstreams

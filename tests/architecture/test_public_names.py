@@ -23,6 +23,7 @@ LAZY_MODULES = [
     "funcmcp.auth",
     "funcmcp.client",
     "funcmcp.compat",
+    "funcmcp.compat.mcp",
     "funcmcp.content",
     "funcmcp.extensions",
     "funcmcp.http",

@@ -107,7 +107,7 @@ ORDERS = [several(), several()[::-1], several()[3:] + several()[:3]]
         (f"Bearer {sign(claims(aud=AUDIENCE + '/other', sub=None))}", "The token has no subject."),
         (f"Bearer {sign(claims(), signer=key('RSA', 'second'))}", "The signature of the token is invalid."),
         (f"Bearer {sign(claims(), algorithm='RS512')}", "The server does not accept the algorithm of the token."),
-        (f"Bearer {sign(claims(), header={'typ': 'JWT'})}", "The server does not accept the type of the token."),
+        (f"Bearer {sign(claims(), header={'typ': 'JWT'})}", "The type (typ) of the token must be at+jwt."),
         (f"Bearer {sign(claims(iss=PROXY))}", "The server does not accept the algorithm of the token."),
         (
             f"Bearer {sign(claims(iss=PROXY), signer=key('P-256', 'second'), algorithm='ES256')}",

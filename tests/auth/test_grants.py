@@ -91,6 +91,8 @@ def test_services_of_a_server_have_different_names() -> None:
     for value in (Grant("github"), GrantProvider, "github"):
         with pytest.raises(TypeError, match=r"Auth\.grants has GrantProvider"):
             Auth(ANYBODY, grants=[value])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"Auth\.grants is a list"):
+        Auth(ANYBODY, grants=GrantProvider("github", "id"))  # type: ignore[arg-type]
 
 
 def test_known_services_can_be_written_as_json() -> None:

@@ -71,10 +71,11 @@ def test_lists_of_scopes_and_roles_become_sets() -> None:
     assert principal.roles == {"admin"}
 
 
+@pytest.mark.parametrize("value", ["read", {"admin": False}])
 @pytest.mark.parametrize("attribute", ["scopes", "roles"])
-def test_one_string_is_no_set_of_scopes(attribute: str) -> None:
+def test_one_string_or_an_object_is_no_set_of_scopes(attribute: str, value: object) -> None:
     with pytest.raises(TypeError, match=f"Principal.{attribute} is a set"):
-        Principal("alice", **{attribute: "read"})  # type: ignore[arg-type]
+        Principal("alice", **{attribute: value})  # type: ignore[arg-type]
 
 
 def test_nobody_is_no_principal() -> None:

@@ -103,6 +103,14 @@ def test_a_pattern_or_a_url_is_not_a_host(host: str) -> None:
         checked_insecure_hosts("The option", "keycloak:8080")
 
 
+def test_a_url_without_tls_is_refused_with_the_option_for_its_host() -> None:
+    hosts = checked_insecure_hosts("The option", ["keycloak"])
+    with pytest.raises(ValueError, match=r"insecure_hosts=\['keycloak:8080'\]\.$"):
+        checked("The URL", "http://Keycloak:8080/realms/orders", hosts)
+    with pytest.raises(ValueError, match=r"'http://keycloak:8080/'\.$"):
+        checked("The URL", "http://keycloak:8080/")
+
+
 def test_no_host_is_nothing_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
     assert checked_insecure_hosts("The option", ()) == frozenset()
     assert caplog.text == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -11,11 +12,13 @@ from urllib.parse import urlencode
 
 import pytest
 
-from funcmcp import Context, HTTPOptions, MCPServer
+from funcmcp import Auth, Context, HTTPOptions, MCPServer
+from funcmcp._serving import warnings
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
 from tests.azure.worker import http_input, needs_worker, worker
+from tests.oauth_proxy.stage import Stage
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -344,6 +347,26 @@ async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_
     assert answer.headers.getlist("www-authenticate") == ["Bearer, Basic"]
     assert answer.headers.getlist("set-cookie") == ["a=1", "b=2"]
     assert (answer.status_code, answer.get_body()) == (401, b"one two")
+
+
+async def test_the_first_request_begins_the_check_of_the_identity_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    func = pytest.importorskip("azure.functions")
+    from funcmcp._adapters.azure.http_trigger import Site
+
+    checked = asyncio.Event()
+
+    async def check() -> None:
+        checked.set()
+
+    stage = Stage()
+    monkeypatch.setattr(stage.upstream, "check", check, raising=False)
+    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
+    mcp = MCPServer("shop", auth=Auth(stage.proxy))
+    site = Site(runtime_of(mcp))
+    for _ in range(2):
+        await site.answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
+    await asyncio.wait_for(checked.wait(), PATIENCE)
+    await runtime_of(mcp).aclose()
 
 
 @needs_worker

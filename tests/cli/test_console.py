@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from rich.table import Table
 
-from funcmcp_cli.console import SafeConsole, ask, confirm, styled
-
-if TYPE_CHECKING:
-    import pytest
+from funcmcp_cli.console import SafeConsole, ask, confirm, progress_bar, styled
 
 HOSTILE = "\x1b[2J\x9b31m[red]\u202e:smile:"
 SPELLED_OUT = r"\x1b[2J\x9b31m[red]\u202e:smile:"
@@ -51,3 +47,16 @@ def test_choices_and_defaults_are_spelled_out_and_returned_as_they_are(
 def test_an_optional_answer_may_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, "")
     assert ask("note", required=False) == ""
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_progress_bar_is_for_terminals(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    monkeypatch.setattr("funcmcp_cli.console.SafeConsole.is_terminal", is_terminal)
+    with progress_bar(HOSTILE) as progress:
+        progress(1, 2)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert ("1/2" in written.err) is is_terminal
+    assert "\u202e" not in written.err

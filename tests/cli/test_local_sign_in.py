@@ -24,7 +24,7 @@ from funcmcp.client import Client, HTTPEndpoint, SignIn
 from funcmcp.http import Response, Uploads
 from funcmcp.state import MemorySignIns
 from funcmcp.testing import allow_sign_in
-from funcmcp_cli.commands import _served_for_user
+from funcmcp_cli.commands import _announce, _served_for_user
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.local_sign_in import claims_of, served_for_user
 from funcmcp_cli.served import ServerInFile
@@ -237,7 +237,7 @@ def test_a_server_that_declares_proxies_or_has_no_auth_is_refused(
     code = "from funcmcp import HTTPOptions, MCPServer\nmcp = MCPServer('Orders'{})\n"
     for name, options, reason in (
         ("of_proxies", ", http=HTTPOptions(proxies=1)", "proxies"),
-        ("of_all", "", "Orders has no auth"),
+        ("of_all", "", "Orders has no auth="),
     ):
         (tmp_path / f"{name}.py").write_text(code.format(options))
         target = served_for_user(ServerInFile(f"{name}.py"), RunOptions(sign_in_as="ada"), LOCAL)
@@ -379,3 +379,16 @@ async def test_a_client_signs_in_and_a_reload_keeps_it_signed_in(tmp_path: Path)
             await asyncio.to_thread(process.line_with, "eload")
             assert (await client.call_tool("who", {})).text == "Ada is a cook"
     assert len(visits) == 1
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_the_command_prints_the_url_for_clients(is_local: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """A client that takes the address at which the server listens can't sign in: its URL is another resource."""
+    proxy = OAuthProxy(URL, upstream=OIDC("https://login.example.com", "orders"), scopes={"read": "See orders"})
+    mcp = MCPServer("Orders", auth=proxy, http=HTTPOptions(path="/team/mcp"))
+    if is_local:
+        sign_in_locally(runtime_of(mcp), ADA, ORIGIN)
+    _announce(mcp, RunOptions(), LOCAL, ORIGIN, in_this_process=False)
+    printed = capsys.readouterr().out
+    assert f"Orders is served at {ORIGIN}/team/mcp (Ctrl+C stops it)" in printed
+    assert (f"Users sign in for {URL}. Give clients this URL." in printed) is not is_local

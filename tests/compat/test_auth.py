@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -17,9 +18,18 @@ import pytest
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from pydantic import AnyHttpUrl
 
+from funcmcp import compat
 from funcmcp._compat.auth import native_auth
-from funcmcp.auth import APIKeys, Auth, Challenge, Principal
-from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier, TokenVerifier, get_access_token
+from funcmcp.auth import APIKeys, Auth, Challenge, Principal, UnavailableError
+from funcmcp.compat import (
+    AccessToken,
+    FastMCP,
+    MCPServer,
+    StaticTokenVerifier,
+    TokenVerificationError,
+    TokenVerifier,
+    get_access_token,
+)
 from funcmcp.tasks import SQLiteTasks
 from tests.compat.token_cases import CASES
 from tests.patience import PATIENCE
@@ -407,6 +417,48 @@ def test_authentication_can_not_be_changed_after_the_construction() -> None:
         mcp.settings.auth = settings()
     verifier = Verifier()
     assert FastMCP("b", auth=verifier).auth is verifier
+
+
+class UnavailableVerifier(TokenVerifier):
+    async def verify_token(self, token: str) -> Any:
+        raise {"ours": TokenVerificationError, "theirs": type("TokenVerificationError", (RuntimeError,), {})}.get(
+            token, ValueError
+        )("no route\nto host")
+
+
+@pytest.mark.parametrize(
+    ("token", "error"), [("ours", UnavailableError), ("theirs", UnavailableError), ("x", ValueError)]
+)
+async def test_a_token_that_can_not_be_verified_now_is_not_refused(
+    token: str, error: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    auth = native_auth(UnavailableVerifier(), None)
+    assert isinstance(auth, Auth)
+    with pytest.raises(error):
+        await auth.authenticator({"authorization": f"Bearer {token}"})
+    lines = [record.getMessage() for record in caplog.records]
+    expected = ["event=token_not_verified verifier=UnavailableVerifier reason=no route\\nto host"]
+    assert lines == (expected if error is UnavailableError else [])
+
+
+NAMES = """
+AWSCognitoProvider AWSCognitoTokenVerifier Auth0JWTVerifier Auth0MCPProvider Auth0Provider AuthCheck AuthContext
+AuthKitProvider AzureJWTVerifier AzureProvider ClerkProvider ClerkTokenVerifier DebugTokenVerifier DescopeProvider
+DiscordProvider DiscordTokenVerifier EntraOBOToken GitHubProvider GitHubTokenVerifier GoogleProvider GoogleTokenVerifier
+HuggingFaceProvider HuggingFaceTokenVerifier IdentityAssertion InMemoryOAuthProvider IntrospectionTokenVerifier JWKData
+JWKSData JWTVerifier KeycloakAuthProvider MultiAuth OAuthProvider OAuthProxy OCIProvider OIDCProxy PropelAuthProvider
+RSAKeyPair RemoteAuthProvider ScalekitProvider SupabaseProvider WorkOSProvider WorkOSTokenVerifier require_roles
+require_scopes restrict_tag run_auth_checks
+"""
+"""Public names of `fastmcp.server.auth` and its providers in FastMCP 4.2.3 that funcmcp.compat does not have."""
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_a_name_of_authentication_in_fastmcp_leads_to_names_that_exist(name: str) -> None:
+    with pytest.raises(ImportError, match=f"funcmcp.compat has no {name}. ") as error:
+        getattr(compat, name)
+    for module, attribute in re.findall(r"(funcmcp\.[a-z]+)\.([A-Za-z_]+)", str(error.value)):
+        assert hasattr(importlib.import_module(module), attribute)
 
 
 def test_a_verifier_takes_the_arguments_of_fastmcp() -> None:

@@ -202,7 +202,7 @@ class Stamping(Middleware):
 def stateful(mcp: FastMCP) -> FastMCP:
     """Add tools that return what a caller has stored, and that store something."""
 
-    @mcp.tool
+    @mcp.tool()
     async def exchange(ctx: Context, value: str = "") -> list[Any]:
         stored = [await ctx.get_state("session"), await ctx.get_state("request")]
         ctx.set_state("session", value)
@@ -211,7 +211,7 @@ def stateful(mcp: FastMCP) -> FastMCP:
 
     mcp.tool(name="exchange_in_task", task=True)(exchange)
 
-    @mcp.tool
+    @mcp.tool()
     async def forward(value: str) -> str:
         return (await mcp.call_tool("exchange", {"value": value})).text
 

@@ -21,7 +21,9 @@ import httpx2
 import pytest
 
 from funcmcp import Context as NativeContext
-from funcmcp import HTTPOptions, MCPError
+from funcmcp import HTTPOptions, MCPError, Principal
+from funcmcp._compat.request_parts import access_token_of
+from funcmcp.auth import APIKeys, VerifiedToken
 from funcmcp.compat import (
     CallArgument,
     Context,
@@ -158,6 +160,27 @@ async def test_a_token_verifier_protects_the_server() -> None:
     assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer x"})).status_code == 401
     assert (await call_over_http(mcp, {"Accept": HEADERS["Accept"]})).status_code == 401
     assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer weak"})).status_code == 401
+
+
+@pytest.mark.parametrize(("verified", "text"), [(VerifiedToken("of-the-issuer"), "of-the-issuer"), (None, "")])
+def test_a_token_for_this_server_alone_has_no_text(verified: VerifiedToken | None, text: str) -> None:
+    principal = Principal("ada", client_id="app", scopes=frozenset({"read"}), verified_token=verified)
+    token = access_token_of(principal)
+    assert (token.token, token.client_id, token.subject, token.scopes) == (text, "app", "ada", ["read"])
+
+
+async def test_a_key_in_the_authorization_header_is_not_read_as_a_token_of_a_provider() -> None:
+    keys = APIKeys({"reporting": "a-key-of-the-tests-1"}, header="Authorization")
+    mcp = FastMCP("a", auth=keys, stateless_http=True)
+
+    @mcp.tool
+    def t() -> str:
+        token = get_access_token()
+        assert token is not None
+        return f"{token.subject}:{token.token}:"
+
+    headers = {**HEADERS, "Authorization": "Bearer a-key-of-the-tests-1"}
+    assert "reporting::" in (await call_over_http(mcp, headers)).text
 
 
 class Session:

@@ -193,7 +193,7 @@ async def test_middleware_filters_by_tags_and_changes_results_in_place() -> None
         mcp.tool(one, name=name, tags=tags)
         mcp.prompt(lambda: "p", name=name, tags=tags)
         mcp.resource(f"a://{name}", tags=tags)(lambda: "r")
-        mcp.resource(f"b://{name}/{{x}}", tags=tags)(lambda x: x)
+        mcp.resource(f"b://{name}/{{x}}", name=name, tags=tags)(lambda x: x)
     async with Client(mcp) as client:
         assert [tool.name for tool in await client.list_tools()] == ["loud", "plain"]
         assert [prompt.name for prompt in await client.list_prompts()] == ["plain"]

@@ -60,7 +60,7 @@ def shop(**options: Any) -> FastMCP:
     mcp.tool(lambda: "off", name="off", tags={"public"}, enabled=False)
     mcp.resource("shop://public", tags={"public"})(lambda: "p")
     mcp.resource("shop://admin", tags={"admin"})(lambda: "a")
-    mcp.resource("shop://admin/{name}", tags={"admin"})(lambda name: name)
+    mcp.resource("shop://admin/{name}", name="admin page", tags={"admin"})(lambda name: name)
     mcp.prompt(lambda: "p", name="public", tags={"public"})
     mcp.prompt(lambda: "a", name="admin", tags={"admin"})
     return mcp

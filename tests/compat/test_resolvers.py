@@ -16,6 +16,7 @@ from funcmcp.compat import (
     Context,
     Elicit,
     ElicitationResult,
+    InvalidSignature,
     ListRoots,
     MCPServer,
     Resolve,
@@ -121,20 +122,42 @@ async def test_a_resolver_asks_the_model_and_for_roots() -> None:
     assert result.text == "sf One sf book. 50 file:///books"
 
 
-async def test_a_resolver_with_an_unknown_parameter_is_named() -> None:
-    mcp = MCPServer("u", show_errors=True)
+def cyclic(value: Annotated[int, Resolve(lambda: 0)]) -> int:
+    return value
 
-    def measured(name: str) -> int:
-        return len(name)
 
-    @mcp.tool()
-    def order(title: str, stock: Annotated[int, Resolve(measured)]) -> str:
+cyclic.__annotations__["value"] = Annotated[int, Resolve(cyclic)]
+
+
+def measured(name: str) -> int:
+    return len(name)
+
+
+def asking() -> Elicit[Any] | ListRoots:
+    return ListRoots()
+
+
+class InputRequiredResult:
+    """A class with the name of the SDK's."""
+
+
+@pytest.mark.parametrize(
+    ("hint", "result", "text"),
+    [
+        (Annotated[int, Resolve(cyclic)], str, "Resolver 'cyclic' has a cyclic dependency"),
+        (Annotated[int, Resolve(measured)], str, "Resolver 'measured' parameter 'name' cannot be resolved"),
+        (Annotated[Any, Resolve(asking)], str, "Resolver 'asking' return annotation has multiple"),
+        (Annotated[int, Resolve(int)] | None, str, "wraps `Resolve"),
+        (Annotated[int, Resolve(lambda: 1)], str | InputRequiredResult, "combines Resolve"),
+    ],
+)
+def test_resolvers_that_are_refused(hint: Any, result: Any, text: str) -> None:
+    def order(title: str, stock: Any) -> Any:
         return f"{title} {stock}"
 
-    assert (
-        "has a parameter 'name', which is not an argument of the tool."
-        in (await mcp.call_tool("order", {"title": "Dune"})).text
-    )
+    order.__annotations__ |= {"stock": hint, "return": result}
+    with pytest.raises(InvalidSignature, match=text):
+        MCPServer("u").add_tool(order)
 
 
 class Entered:

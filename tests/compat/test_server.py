@@ -130,7 +130,7 @@ async def test_errors_are_shown_as_the_framework_shows_them() -> None:
         raise ValueError("the disk is full")
 
     async def text(mcp: FastMCP) -> str:
-        mcp.tool(fail)
+        mcp.add_tool(fail)
         return (await mcp.call_tool("fail")).text
 
     assert await text(FastMCP("f")) == "the disk is full"
@@ -247,7 +247,7 @@ def test_the_sdk_settings_come_from_options_and_the_environment(monkeypatch: pyt
 
 def test_a_resource_without_a_scheme_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     mcp = FastMCP("r")
-    mcp.resource("/search/{query}")(lambda query: query)
+    mcp.resource("/search/{query}", name="search")(lambda query: query)
     assert "The URI of the resource" in caplog.text
     with pytest.raises(TypeError, match="needs a URI"):
         mcp.resource(lambda: "x")  # type: ignore[arg-type]
@@ -336,7 +336,7 @@ async def test_one_function_completes_all_arguments() -> None:
             return types.Completion(values=[f"{ref.uri} {context.arguments}"])
         return None
 
-    mcp.resource("github://{owner}/{repo}")(lambda owner, repo: owner + repo)
+    mcp.resource("github://{owner}/{repo}", name="repo")(lambda owner, repo: owner + repo)
     async with Client(mcp) as client:
         answer = await client.complete({"type": "ref/prompt", "name": "review"}, "language", "py")
         assert (answer.values, answer.total, answer.has_more) == (["review language py"], 9, True)
@@ -361,8 +361,8 @@ async def test_errors_of_the_official_sdk_are_json_rpc_errors_as_there() -> None
 
     for cls in (FastMCP, MCPServer):
         mcp = cls("e")
-        mcp.tool(fail)
-        mcp.tool(pay)
+        mcp.add_tool(fail)
+        mcp.add_tool(pay)
         async with Client(mcp) as client:
             with pytest.raises(MCPError) as url_error:
                 await client.call_tool("pay")
@@ -445,7 +445,7 @@ def test_loggers_are_those_of_the_standard_library(monkeypatch: pytest.MonkeyPat
 
 async def test_options_that_only_the_sdk_has(caplog: pytest.LogCaptureFixture) -> None:
     icon = Icon("https://example.com/i.png", mimeType="image/png", sizes=["64x64"])
-    mcp = MCPServer("o", request_state_security=RequestStateSecurity(keys=[b"k"]), icons=[icon])
+    mcp = MCPServer("o", request_state_security=RequestStateSecurity.ephemeral(), icons=[icon])
     mcp.resource("file://{path}", security=ResourceSecurity(exempt_params={"path"}))(missing)
     async with mcp.lifespan(), Client(mcp) as client:
         assert caplog.messages == [

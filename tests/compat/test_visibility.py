@@ -94,7 +94,7 @@ def test_a_check_of_a_component_is_refused_at_its_registration(decorator: str) -
     mcp = FastMCP("shop")
     arguments = ["shop://a"] if decorator == "resource" else []
     with pytest.raises(TypeError, match="has an option 'auth', which"):
-        getattr(mcp, decorator)(*arguments, auth=lambda _: False)(lambda: "secret")
+        getattr(mcp, decorator)(*arguments, name="secret", auth=lambda _: False)(lambda: "secret")
 
 
 async def test_a_feature_that_middleware_names_instead_is_checked_for_the_caller() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -26,28 +25,13 @@ from typing import Any
 
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.migrate.plan import plan_migration, write_changes
+from funcmcp_cli.migrate.verify import REASONS
+from funcmcp_cli.migrate.verify import reason_of as deliberate_reason
 from tests.corpus.run import REPOSITORY, STORE, Server, install, servers
 
 PAGE = REPOSITORY / "docs" / "development" / "migrate.md"
 _SECONDS = 300
 _AT_ONCE = 4
-_TYPES = re.compile(r"type changed from (.+) to (.+)$")
-_RULES: tuple[tuple[str, str], ...] = (
-    ("text result", r"results have no schema|structuredContent is missing; it was \{\"result\": \""),
-    ("nullable", r"alternatives removed: \{\"type\": \"null\"\}$|values removed: null$"),
-    ("unknown arguments", r"additionalProperties"),
-    ("plain dict", r"result result: removed|structuredContent changed from \{\"result\": \{.* to \{"),
-)
-"""The reasons of breaking differences, and expressions for their texts."""
-
-REASONS = {
-    "text result": "A text has no output schema and no structured content: its text block has all of it.",
-    "nullable": "`T | None` is the schema of `T`: a client leaves the argument out instead of sending null.",
-    "unknown arguments": "The schema of a tool without arguments forbids others, which are refused in any case.",
-    "plain dict": "A `dict` without types is the structured content itself, as in FastMCP; the SDK 1.x wraps it in "
-    "`result`.",
-}
-
 
 _INTRODUCTION = """\
 # Migrated servers
@@ -149,12 +133,9 @@ def compared(server: Server) -> Trial:
 
 def reason_of(difference: dict[str, str], varies: list[str]) -> str:
     """Return the reason for a breaking difference; "" if there is none."""
-    types = _TYPES.search(difference["text"])
-    if types is not None and set(types[1].split(" | ")) - {"null"} == set(types[2].split(" | ")):
-        return "nullable"
-    for reason, pattern in _RULES:
-        if re.search(pattern, difference["text"]):
-            return reason
+    reason = deliberate_reason(difference["text"])
+    if reason:
+        return reason
     return "varies" if varies and difference["subject"].startswith("call ") else ""
 
 

@@ -12,6 +12,7 @@ from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._grants import accounts as accounts_module
 from funcmcp._grants.accounts import Accounts, Tokens
 from funcmcp._state.caller_values import CallerValues, ValueOwner
+from funcmcp._state.key_values import StateFullError
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp.redis import RedisLink, RedisSignIns
 from funcmcp.state import KeyRing, MemorySignIns, SQLiteSignIns
@@ -75,7 +76,7 @@ class Shop:
             CallerValues(self.store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for _ in range(instances)
         ]
         self.instances = [
-            Accounts("Code", "grant code", self.client, lambda values=values: values, self.clock)  # type: ignore[misc]
+            Accounts("Code", "code", "grant code", self.client, lambda values=values: values, self.clock)  # type: ignore[misc]
             for values in self.values
         ]
         self.accounts = self.instances[0]
@@ -135,6 +136,25 @@ async def test_a_caller_that_waits_too_long_gets_an_error(monkeypatch: pytest.Mo
     with pytest.raises(UpstreamTokenError, match="takes too long") as raised:
         await shop.accounts.token(ADA)
     assert raised.value.reason == "unavailable"
+
+
+async def test_a_server_that_stops_stores_the_renewal_of_a_caller_that_has_gone() -> None:
+    shop = Shop()
+    await shop.connect()
+    shop.clock.now += 60
+    shop.client.gate.clear()
+    caller = asyncio.create_task(shop.accounts.token(ADA))
+    await shop.client.asked.wait()
+    caller.cancel()
+    await shop.accounts.finish(0.01)  # it does not wait for ever
+    stopping = asyncio.create_task(shop.accounts.finish(5))
+    await asyncio.sleep(0)
+    shop.client.gate.set()
+    await stopping
+    await shop.accounts.finish(5)
+    record = await shop.accounts.read(ADA, "grant")
+    assert record is not None
+    assert record["access_token"] == "token-1"
 
 
 async def test_a_caller_that_is_cancelled_does_not_end_the_renewal() -> None:
@@ -216,8 +236,9 @@ async def test_a_renewal_whose_account_ends_before_it_begins_asks_nobody() -> No
     assert shop.client.forms == []
 
 
+@pytest.mark.parametrize("error", [StoreUnavailableError(), StateFullError("no room")])
 async def test_a_renewal_that_can_not_be_stored_gives_the_token(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The process or the store may die between the two; the user is asked again when the refresh token is refused."""
     shop = Shop()
@@ -225,12 +246,12 @@ async def test_a_renewal_that_can_not_be_stored_gives_the_token(
     shop.clock.now += 60
 
     async def fail(*_arguments: Any) -> bool:
-        raise StoreUnavailableError
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(shop.accounts, "_replace", fail)
         assert await shop.accounts.token(ADA) == "token-1"
-    assert "event=grant_not_stored" in caplog.text
+    assert f"event=grant_not_stored service=code kind={type(error).__name__}" in caplog.text
 
 
 async def test_the_scopes_of_a_renewal_replace_those_of_the_account() -> None:
@@ -388,7 +409,7 @@ async def test_instances_with_one_redis_renew_once_and_forget_together() -> None
         shop = Shop(stores[0])
         others = [CallerValues(store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for store in stores]
         instances = [
-            Accounts("Code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
+            Accounts("Code", "code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
             for values in others
         ]
         await shop.connect()

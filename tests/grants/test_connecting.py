@@ -65,7 +65,7 @@ async def test_a_link_connects_nothing_for_the_browser_of_another_user(
     page = await browser.connect(await desk.link(owner))
     assert (page.status_code, OTHERS in page.text) == (403, True)
     assert desk.service.requests == []
-    assert "event=grant_of_another_user" in caplog.text
+    assert "event=grant_of_another_user service=github " in caplog.text
     for name in (owner, visitor):
         assert await has_no_account(desk, name)
 
@@ -336,6 +336,33 @@ async def test_an_answer_without_a_usable_token_connects_nothing(
     assert "event=grant_failed service=github step=tokens" in caplog.text
     assert "has issued no token" in await desk.call()
     assert await desk.call(browser=browser) == "starred mcp"
+
+
+async def test_the_log_has_why_a_service_has_refused_a_user(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    browser = desk.browser()
+    for _ in range(3):
+        redirect = await at_service(desk, browser)
+        page = await browser.allow(redirect, error="invalid_scope", error_description="no repo\nevent=forged")
+        assert (page.status_code, "has not allowed it" in page.text) == (400, True)
+        await desk.call()  # which gets the failure
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert lines == ["event=grant_failed service=github step=authorize reason=invalid_scope: no repo\\nevent=forged"]
+
+
+async def test_a_store_that_is_away_does_not_flood_the_log(
+    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def is_away(key: str) -> str:
+        del key
+        raise StoreUnavailableError
+
+    monkeypatch.setattr(desk.store, "get", is_away)
+    browser = desk.browser()
+    for number in range(5):  # from anybody, without an account
+        link = f"/grants/github/connect?flow={number:032x}.x"
+        assert (await browser.open(link)).status_code == 503
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert lines == ["event=grant_not_stored service=github kind=StoreUnavailableError"]
 
 
 # Redirects, headers and methods

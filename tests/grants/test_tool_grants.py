@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import Auth, Context, MCPServer
+from funcmcp._grants import tool_grants
 from funcmcp._grants.accounts import NEVER_SECONDS
 from funcmcp._grants.tool_grants import ProviderClient, ToolGrants, owner_of_user
 from funcmcp._serving.composition import runtime_of
@@ -223,6 +224,19 @@ async def test_a_refused_token_that_can_not_be_renewed_is_asked_for_again(desk: 
     assert desk.received == ["token-1", "token-1", "token-2"]
 
 
+async def test_a_refused_user_does_not_hide_that_the_service_refuses_the_server(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    await desk.call(browser=desk.browser())
+    for error in ("invalid_grant", "invalid_client"):
+        desk.clock.now += 3600
+        desk.service.answers = [(400, {"error": error})]
+        await desk.call(capabilities={})
+        await desk.call(browser=desk.browser())
+    levels = [record.levelno for record in caplog.records if "event=grant_failed" in record.getMessage()]
+    assert levels == [logging.WARNING, logging.ERROR]
+
+
 async def test_a_user_can_end_the_grant(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "funcmcp")
     await desk.call(browser=desk.browser())
@@ -276,6 +290,32 @@ async def test_a_function_can_revoke_a_token(
     assert desk.service.revoked == []
     assert "token-1" not in caplog.text
     assert "Open https" in await desk.call(capabilities={})
+
+
+async def test_a_function_that_hangs_does_not_keep_a_user_signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(token: str) -> bool:
+        await asyncio.sleep(600)
+        return bool(token)
+
+    monkeypatch.setattr(tool_grants, "_REVOKE_SECONDS", 0.01)
+    desk = Desk(monkeypatch, revoke=hangs)
+    await desk.call(browser=desk.browser())
+    await desk.stage.proxy.sign_out("ada")
+    assert "Open https" in await desk.call(capabilities={})
+
+
+async def test_a_server_that_stops_waits_for_renewals(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(monkeypatch)
+    waited: list[float] = []
+
+    async def finish(seconds: float) -> None:
+        waited.append(seconds)
+
+    for accounts in desk.grants._accounts.values():
+        monkeypatch.setattr(accounts, "finish", finish)
+    await runtime_of(desk.mcp).aclose()
+    assert len(waited) == 2
+    assert min(waited) > 0
 
 
 async def test_a_service_without_revocation_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

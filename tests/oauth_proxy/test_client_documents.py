@@ -142,6 +142,14 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
         yield served
 
 
+@pytest.mark.parametrize(("grant_types", "refreshes"), [(None, True), (["authorization_code"], False)])
+async def test_a_document_without_grant_types_is_of_a_client_with_refresh_tokens(
+    host: Host, grant_types: list[str] | None, refreshes: bool
+) -> None:
+    host.body = json.dumps(DOCUMENT | {"grant_types": grant_types}).encode()
+    assert (await host.documents.client(URL)).refreshes is refreshes
+
+
 async def test_a_client_is_what_its_document_says(host: Host) -> None:
     host.body = json.dumps(DOCUMENT | {"dpop_bound_access_tokens": True}).encode()
     client = await host.documents.client(URL)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
+from funcmcp._oauth_proxy import client_requests
 from funcmcp._oauth_proxy.client_requests import (
-    RESERVED,
     ClientAuthentication,
-    checked_parameters,
     issued_token_in,
     refresh_token_in,
     url_with,
 )
-from funcmcp.auth import UpstreamUnavailableError
+from funcmcp.auth import UpstreamMisconfiguredError, UpstreamUnavailableError
 from tests.auth.making_tokens import NOW, Clock
 
 TOKEN = "https://login.example.com/token"
@@ -56,6 +56,26 @@ async def test_an_assertion_is_for_the_audience_of_the_request() -> None:
     assert form["client_assertion"] == f"signed for {TOKEN}"
 
 
+async def test_a_credential_that_fails_or_hangs_is_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(audience: str) -> str:
+        raise OSError(f"no route for {audience}")
+
+    async def hangs(audience: str) -> str:
+        await asyncio.sleep(600)
+        return audience
+
+    async def is_away(audience: str) -> str:
+        raise UpstreamUnavailableError(audience)
+
+    with pytest.raises(UpstreamMisconfiguredError, match=r"credential_failed: .*OSError: no route"):
+        await authentication(None, assertion=fails).fields([], TOKEN)
+    monkeypatch.setattr(client_requests, "_CREDENTIAL_SECONDS", 0.01)
+    with pytest.raises(UpstreamMisconfiguredError, match=r"credential_failed: .*TimeoutError"):
+        await authentication(None, assertion=hangs).fields([], TOKEN)
+    with pytest.raises(UpstreamUnavailableError, match="/token"):
+        await authentication(None, assertion=is_away).fields([], TOKEN)
+
+
 async def test_an_assertion_that_the_secret_signs_is_valid_for_a_minute_and_has_no_secret() -> None:
     _, form = await authentication(method="client_secret_jwt").fields([], TOKEN)
     claims = jwt.decode(form["client_assertion"], OctKey.import_key(SECRET), ["HS256"]).claims
@@ -70,12 +90,6 @@ async def test_an_assertion_that_the_secret_signs_is_valid_for_a_minute_and_has_
 def test_a_parameter_is_encoded_or_left_out(parameters: dict[str, str], expected: str) -> None:
     assert url_with("https://x.example/", parameters) == expected
     assert url_with("https://x.example/?t=1", {"a": "1"}) == "https://x.example/?t=1&a=1"
-
-
-@pytest.mark.parametrize("name", sorted(RESERVED))
-def test_a_parameter_of_the_proxy_can_not_be_replaced(name: str) -> None:
-    with pytest.raises(ValueError, match=f"OIDC.parameters can't contain {name}"):
-        checked_parameters("OIDC.parameters", {"prompt": "", name: "x"}, RESERVED)
 
 
 @pytest.mark.parametrize("answer", [{}, {"refresh_token": ""}, {"refresh_token": 5}, {"refresh_token": None}])

@@ -49,6 +49,17 @@ async def test_the_request_has_no_resource_and_no_scopes_of_an_api() -> None:
     assert "resource" not in query
 
 
+@pytest.mark.parametrize(
+    ("parameters", "prompt"), [({"domain_hint": "example.com"}, "select_account"), ({"prompt": ""}, None)]
+)
+async def test_parameters_are_added_to_the_request_or_left_out(parameters: dict[str, str], prompt: str | None) -> None:
+    url = await entra(ScriptedEntra(), parameters=parameters).authorization_url(REQUEST)
+    query = dict(parse_qsl(urlsplit(url).query))
+    assert (query.get("domain_hint"), query.get("prompt")) == (parameters.get("domain_hint"), prompt)
+    with pytest.raises(ValueError, match=r"EntraID\.parameters can't contain nonce"):
+        entra(ScriptedEntra(), parameters={"nonce": "x"})
+
+
 async def test_a_code_and_a_refresh_are_sent_with_the_scopes() -> None:
     script = ScriptedEntra()
     upstream = entra(script)

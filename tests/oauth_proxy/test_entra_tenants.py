@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from funcmcp._oauth_proxy import entra as entra_module
 from funcmcp.auth import (
     AuthorizationRequest,
     ClientCertificate,
@@ -115,6 +117,16 @@ async def test_a_function_allows_with_true_only(answer: object) -> None:
 async def test_a_function_that_fails_is_an_outage_with_its_reason() -> None:
     with pytest.raises(UpstreamUnavailableError, match=r"tenants_failed: .*ZeroDivisionError"):
         await exchange(entra(Organizations(), tenants=lambda tenant: 1 // 0 == 0))
+
+
+async def test_a_function_that_hangs_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(tenant: str) -> bool:
+        await asyncio.sleep(600)
+        return bool(tenant)
+
+    monkeypatch.setattr(entra_module, "_TENANTS_SECONDS", 0.01)
+    with pytest.raises(UpstreamUnavailableError, match=r"tenants_failed: .*TimeoutError"):
+        await exchange(entra(Organizations(), tenants=hangs))
 
 
 async def test_a_tenant_that_is_not_allowed_any_more_ends_at_the_refresh() -> None:
@@ -261,6 +273,11 @@ def test_tenants_that_are_not_named_are_refused(tenant: str, options: dict[str, 
 def test_one_string_of_tenants_is_refused() -> None:
     with pytest.raises(TypeError, match="list"):
         EntraID("organizations", APP, "s", tenants=TENANT)
+
+
+def test_a_list_in_place_of_the_tenant_is_refused_with_the_form_for_several() -> None:
+    with pytest.raises(TypeError, match=r'EntraID\("organizations", \.\.\., tenants=\[\.\.\.\]\)'):
+        EntraID([TENANT, OTHER], APP, "s")  # type: ignore[arg-type]
 
 
 async def test_the_tenant_of_the_user_is_in_the_principal_and_another_tenant_reads_why() -> None:

@@ -93,6 +93,33 @@ async def test_others_are_refused(organizations: list[str]) -> None:
         await exchange(github(GitHubHTTP(), organizations))
 
 
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ((403, {"message": "API rate limit exceeded for user ID 42."}), UpstreamUnavailableError),
+        ((403, {"message": "You have exceeded a secondary rate limit. Please wait."}), UpstreamUnavailableError),
+        (
+            (403, {"message": "Although you appear to have the correct credentials, the organization ..."}),
+            UpstreamRefusedError,
+        ),
+        ((403, []), UpstreamRefusedError),
+    ],
+)
+async def test_a_rate_limit_signs_no_member_out(answer: tuple[int, Any], error: type[Exception]) -> None:
+    http = GitHubHTTP()
+    http.answers["/user/memberships/orgs/kitchen"] = answer
+    with pytest.raises(error):
+        await github(http, ["kitchen"]).refresh("user:gho_1", "42")
+
+
+async def test_the_claims_are_what_the_api_says_with_the_verified_address() -> None:
+    http = GitHubHTTP()
+    http.answers["/user"] = 200, {"id": 42, "login": "ada", "email": "public@example.com", "avatar_url": "https://a/42"}
+    user = (await exchange(github(http, ["kitchen"]))).user
+    assert user.claims["avatar_url"] == "https://a/42"
+    assert (user.claims["email"], user.claims["organizations"]) == ("ada@example.com", ["kitchen"])
+
+
 @pytest.mark.parametrize("emails", [[], {}, [{"email": "a@b", "primary": True, "verified": False}], [5]])
 async def test_an_address_that_is_not_verified_is_left_out(emails: Any) -> None:
     http = GitHubHTTP()
@@ -172,3 +199,10 @@ def test_an_invalid_configuration_is_refused(client_id: str, options: dict[str, 
     with pytest.raises(TypeError, match="list"):
         GitHub("app", "secret", organizations="kitchen")
     assert repr(GitHub("app", "secret", organizations=None)) == "GitHub('app')"
+
+
+async def test_parameters_are_added_to_the_request() -> None:
+    upstream = GitHub("app", "secret", organizations=None, parameters={"allow_signup": "false"})
+    assert "allow_signup=false" in await upstream.authorization_url(REQUEST)
+    with pytest.raises(ValueError, match=r"GitHub\.parameters can't contain state"):
+        GitHub("app", "secret", organizations=None, parameters={"state": "x"})

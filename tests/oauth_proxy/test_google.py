@@ -57,3 +57,17 @@ def test_the_domains_have_to_be_decided() -> None:
         Google("app", "secret", domains="example.com")
     with pytest.raises(ValueError, match="None accepts every Google account"):
         Google("app", "secret", domains=[])
+
+
+async def test_parameters_are_added_and_replace_those_of_the_proxy_but_not_its_own_values() -> None:
+    upstream = with_keys(
+        Google(
+            "app", "secret", domains=None, parameters={"prompt": "select_account", "access_type": ""}, clock=Clock()
+        ),
+        OpenIDHTTP(GOOGLE, "app"),
+    )
+    query = dict(parse_qsl(urlsplit(await upstream.authorization_url(REQUEST)).query))
+    assert query["prompt"] == "select_account"
+    assert "access_type" not in query
+    with pytest.raises(ValueError, match=r"Google\.parameters can't contain scope"):
+        Google("app", "secret", domains=None, parameters={"scope": "x"})

@@ -10,7 +10,7 @@ from urllib.parse import quote_plus, urlencode
 import pytest
 
 from funcmcp._auth.tokens.compact import TokenError
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, IdentityAssertion, assertion_of, validated
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT, IdentityAssertion, assertion_of, validated
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp.auth import GitHub, StaticKeys, User
 from funcmcp.state import MemorySignIns
@@ -154,7 +154,7 @@ def stage(**options: Any) -> Stage:
 
 
 async def bring(staged: Stage, text: str, *, authorization: str | None = None, **fields: Any) -> Answer:
-    values = {"grant_type": GRANT_TYPE, "assertion": text, "client_id": CLAUDE, "resource": URL} | fields
+    values = {"grant_type": ASSERTION_GRANT, "assertion": text, "client_id": CLAUDE, "resource": URL} | fields
     form = urlencode({name: value for name, value in values.items() if value is not None})
     headers = {"content-type": "application/x-www-form-urlencoded"}
     if authorization is not None:

@@ -14,6 +14,7 @@ from funcmcp.auth import (
     SignIn,
     UpstreamHTTP,
     UpstreamRefusedError,
+    UpstreamTokenError,
     UpstreamUnavailableError,
     User,
 )
@@ -139,6 +140,23 @@ async def test_a_refresh_token_renews_the_sign_in_and_the_user_is_asked_for_agai
     assert (await oauth2.refresh("refresh:rt2", "42")).refresh_token is None  # it remains the same
 
 
+@pytest.mark.parametrize("is_of_function", [False, True])
+async def test_a_user_who_can_not_be_read_keeps_a_sign_in_that_the_provider_has_renewed(
+    is_of_function: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The provider has replaced its refresh token, and accepts the old one no more."""
+    http = ProviderHTTP(token=(200, {"access_token": "at", "refresh_token": "rt2"}))
+    if not is_of_function:
+        http.answers["/me"] = 503, {}
+    oauth2 = upstream(http, user=(lambda claims: 1 // 0) if is_of_function else "id")
+    assert await oauth2.refresh("refresh:rt", "42") == SignIn(None, "refresh:rt2")
+    assert await oauth2.refresh("refresh:rt", "42") == SignIn(None, "refresh:rt2")
+    assert caplog.text.count("event=oauth_userinfo_ignored issuer=login.example.com reason=provider_") == 1
+    http.answers["/token"] = 200, {"access_token": "at"}  # the refresh token remains the same
+    with pytest.raises(UpstreamUnavailableError):
+        await oauth2.refresh("refresh:rt", "42")
+
+
 async def test_without_a_refresh_token_the_access_token_renews_the_sign_in_while_it_is_valid() -> None:
     http = ProviderHTTP(token=(200, {"access_token": "at"}))
     oauth2 = upstream(http)
@@ -175,6 +193,35 @@ async def test_a_token_is_revoked_where_the_provider_can(renewal: str, form: dic
 
 
 # Functions in place of an API that returns an object with an id
+
+
+async def test_a_nested_token_is_that_of_the_user_and_one_beside_it_is_not() -> None:
+    """Slack's user tokens are in ``authed_user``, and those of a bot beside it."""
+    nested = {"id": "U1", "access_token": "xoxp", "token_type": "user"}
+    answer = {"ok": True, "access_token": "xoxb", "refresh_token": "of the bot", "authed_user": nested}
+    http = ProviderHTTP(token=(200, answer))
+    oauth2 = upstream(http, token_member="authed_user", parameters={"user_scope": "users:read"})
+    query = await query_of(oauth2)
+    assert (query["user_scope"], "scope" in query) == ("users:read", False)
+    assert (await exchange(oauth2)).refresh_token == "user:xoxp"
+    assert http.requests[-1][2]["authorization"] == "Bearer xoxp"
+    http.answers["/token"] = 200, {"access_token": "flat"}
+    assert (await exchange(oauth2)).refresh_token == "user:flat"
+
+
+async def test_tools_get_the_token_of_the_sign_in_if_that_is_configured() -> None:
+    answer = {"access_token": "at", "token_type": "user", "refresh_token": "rt", "expires_in": 60}
+    oauth2 = upstream(ProviderHTTP(token=(200, answer)), scopes=["read"], token_for_tools=True)
+    signed_in = await exchange(oauth2)
+    assert signed_in.access_token == ("at", 60.0)
+    assert (await oauth2.refresh("user:old", "42")).access_token == ("old", None)
+    assert (await oauth2.refresh("refresh:rt", "42")).access_token == ("at", 60.0)
+    assert await oauth2.exchange_token("at", ["read"], None) == ("at", None)
+    with pytest.raises(UpstreamUnavailableError, match="lacks 'write'"):
+        await oauth2.exchange_token("at", ["read", "write"], None)
+    with pytest.raises(UpstreamUnavailableError, match="audience"):
+        await oauth2.exchange_token("at", [], "https://api.example.com")
+    assert (await exchange(upstream(ProviderHTTP(token=(200, answer))))).access_token is None
 
 
 async def viewer(answer: Mapping[str, Any], http: UpstreamHTTP) -> Mapping[str, Any]:
@@ -327,7 +374,7 @@ def test_what_is_refused_without_options() -> None:
 
 async def test_a_client_signs_in_through_the_proxy_and_refreshes() -> None:
     http = ProviderHTTP(token=(200, {"access_token": "at"}))
-    stage = await Stage(upstream=upstream(http)).with_client()
+    stage = await Stage(upstream=upstream(http, token_for_tools=True)).with_client()
     browser = Browser()
     page = await stage.authorize(browser)
     sent = await stage.consent(page, browser)
@@ -337,6 +384,10 @@ async def test_a_client_signs_in_through_the_proxy_and_refreshes() -> None:
     tokens = (await stage.exchange(back.query["code"])).json
     principal = await stage.caller_of(tokens["access_token"])
     assert (principal.subject, principal.name) == ("42", "Ada")
+    assert await principal.upstream_tokens([], None) == "at"
+    with pytest.raises(UpstreamTokenError) as failure:
+        await principal.upstream_tokens(["write"], None)
+    assert failure.value.reason == "configuration"
     assert (await stage.refresh(tokens["refresh_token"])).status == 200
     http.answers["/me"] = 401, {}
     assert (await stage.refresh(tokens["refresh_token"])).json["error"] == "invalid_grant"

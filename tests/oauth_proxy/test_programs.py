@@ -236,13 +236,20 @@ async def test_a_token_is_for_this_server_only() -> None:
     assert (answer.status, answer.json["error"]) == (400, "invalid_target")
 
 
-async def test_a_program_is_not_the_user_of_the_same_name() -> None:
+@pytest.mark.parametrize("has_store", [False, True])
+async def test_no_user_has_the_name_of_a_program_as_subject(
+    caplog: pytest.LogCaptureFixture, *, has_store: bool
+) -> None:
+    """Tools, and grants, know a caller by issuer and subject (RFC 9068 section 5)."""
+    caplog.set_level(logging.INFO, logger="funcmcp")
     programs = {"ada": Program(secret=SECRET, scopes=["orders.read"])}
-    stage = await Stage(programs=programs).with_client()
-    user = await stage.caller_of((await stage.tokens())["access_token"])
-    program = await stage.caller_of((await ask(stage, basic("ada", SECRET))).json["access_token"])
-    assert user.subject == program.subject == "ada"
-    assert user.key != program.key
+    stage = await Stage(store=MemorySignIns() if has_store else None).with_client()
+    refresh_token = (await stage.tokens())["refresh_token"]
+    stage.proxy = stage.instance(programs=programs)
+    answers = [await stage.exchange(await stage.code()), await stage.refresh(refresh_token)]
+    assert [(answer.status, answer.json["error"]) for answer in answers] == [(400, "invalid_grant")] * 2
+    assert "cause=subject_of_program" in caplog.text
+    assert (await stage.caller_of((await ask(stage, basic("ada", SECRET))).json["access_token"])).subject == "ada"
 
 
 async def test_a_program_can_bind_its_token_to_a_key() -> None:
@@ -263,6 +270,10 @@ async def test_the_metadata_name_the_grant() -> None:
     for stage, named in ((program_stage(), True), (Stage(), False)):
         metadata = (await stage.send("GET", "/.well-known/oauth-authorization-server")).json
         assert ("client_credentials" in metadata["grant_types_supported"]) is named
+        await stage.with_client()
+        answer = await stage.token(grant_type="password", client_id=stage.client_id)
+        assert answer.json["error"] == "unsupported_grant_type"
+        assert ("client_credentials" in answer.json["error_description"]) is named
     assert Auth(program_stage().proxy).resource is not None
 
 
@@ -278,6 +289,7 @@ async def test_the_metadata_name_the_grant() -> None:
         ({"keys": StaticKeys(public("oct")), "scopes": ["a"]}, ValueError, "public keys"),
         ({"secret": [SECRET, ""], "scopes": ["a"]}, ValueError, "at least 16 characters"),
         ({"secret": SECRET, "scopes": []}, ValueError, "at least one scope"),
+        ({"secret": None, "scopes": ["a"]}, TypeError, "Set the environment variable"),
         ({"secret": SECRET, "scopes": "a"}, TypeError, "Program.scopes is a list"),
         ({"secret": SECRET, "scopes": ["a"], "roles": "a"}, TypeError, "Program.roles is a list"),
     ],
@@ -295,6 +307,7 @@ GOOD = Program(secret=SECRET, scopes=["orders.read"])
     [
         ({}, ValueError, "at least one program"),
         ({"reports": SECRET}, TypeError, "must be a Program; got str"),
+        ([GOOD], TypeError, "is a dict with a Program for each name"),
         ({"": GOOD}, ValueError, "not the name of a program"),
         ({"1.abc": GOOD}, ValueError, "not the name of a program"),
         ({"https://x.example.com": GOOD}, ValueError, "not the name of a program"),
@@ -306,9 +319,7 @@ GOOD = Program(secret=SECRET, scopes=["orders.read"])
         ({"a": Program(secret=[SECRET, SECRET], scopes=["orders.read"])}, ValueError, "different from all others"),
     ],
 )
-def test_programs_that_do_not_fit_the_server_are_a_mistake(
-    programs: dict[str, Any], error: type[Exception], text: str
-) -> None:
+def test_programs_that_do_not_fit_the_server_are_a_mistake(programs: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         Stage(programs=programs)
 

@@ -143,8 +143,12 @@ async def test_the_principal_is_the_user_at_the_identity_provider() -> None:
 async def test_a_client_that_registers_no_refresh_tokens_gets_none() -> None:
     stage = await Stage().with_client(grant_types=["authorization_code"])
     assert "refresh_token" not in await stage.tokens()
+
+
+async def test_a_client_that_names_no_grant_types_gets_refresh_tokens() -> None:
     stage = await Stage().with_client(grant_types=None)
-    assert "refresh_token" not in await stage.tokens()
+    assert (await stage.register(grant_types=None)).json["grant_types"] == ["authorization_code", "refresh_token"]
+    assert "refresh_token" in await stage.tokens()
 
 
 async def test_refresh_tokens_can_be_switched_off() -> None:
@@ -176,6 +180,7 @@ async def allow_reading(user: User) -> Iterable[str]:
         (allow_reading, "orders.read"),
         (lambda user: False, None),
         (lambda user: [], None),
+        (lambda user: ["unknown"], None),
     ],
 )
 async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str | None) -> None:
@@ -185,11 +190,12 @@ async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str
     assert answer.json.get("error") == (None if scope else "invalid_grant")
 
 
-@pytest.mark.parametrize("decision", ["orders.read", None, 5])
-async def test_a_text_a_number_or_nothing_is_not_a_decision(decision: Any) -> None:
+@pytest.mark.parametrize("decision", ["orders.read", None, 5, [None]])
+async def test_a_text_a_number_or_nothing_is_not_a_decision(decision: Any, caplog: pytest.LogCaptureFixture) -> None:
     stage = await Stage(allow=lambda user: decision).with_client()
-    with pytest.raises(TypeError, match=f"list of scopes, not {type(decision).__name__}"):
-        await stage.exchange(await stage.code())
+    assert (await stage.exchange(await stage.code())).status == 503
+    reason = "A scope is a string" if isinstance(decision, list) else f"list of scopes, not {type(decision).__name__}"
+    assert reason in caplog.text
 
 
 async def test_a_refresh_token_that_a_request_can_not_have_is_not_issued(caplog: pytest.LogCaptureFixture) -> None:
@@ -354,7 +360,10 @@ async def test_the_endpoints_can_be_below_a_path_of_the_host() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"issuer": "https://orders.example.com/other"}, "must be the beginning of the URL"),
+        (
+            {"issuer": "https://orders.example.com/other"},
+            r"must be the beginning of the URL, such as 'https://orders\.example\.com'; got",
+        ),
         ({"issuer": "https://orders.example.com.evil.example"}, "must be the beginning of the URL"),
         ({"issuer": "https:"}, "must be the beginning of the URL"),
         ({"url": "https://orders.example.com/a/../mcp", "issuer": "https://orders.example.com/a/.."}, "letters"),
@@ -381,6 +390,11 @@ def test_an_invalid_configuration_is_refused(options: dict[str, Any], reason: st
 def test_scopes_need_sentences() -> None:
     with pytest.raises(TypeError, match="a sentence for each scope"):
         proxy(scopes=["orders.read"])
+
+
+def test_the_url_of_a_provider_is_not_an_upstream() -> None:
+    with pytest.raises(TypeError, match=r"such as OIDC\(issuer, client_id, client_secret\), not str"):
+        proxy(upstream="https://login.example.com")
 
 
 def test_a_slash_at_the_end_of_the_url_is_not_published() -> None:

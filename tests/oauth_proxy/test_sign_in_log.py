@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
+from funcmcp._oauth_proxy import stored_sign_ins
 from funcmcp._oauth_proxy.failures import INVALID_GRANT, NOT_ALLOWED, PROVIDER_DENIED, PROVIDER_ERROR
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp.state import KeyRing, MemorySignIns
 from tests.clock import Clock
-from tests.oauth_proxy.stage import DOWN, ISSUER, VERIFIER, Browser, Stage
+from tests.oauth_proxy.stage import ADA, DOWN, ISSUER, VERIFIER, Browser, Stage
 
 SECRETS = re.compile(r"upstream-code|upstream-refresh|ada@example\.com|Ada|eyJ|funcmcp[-_.]")
 
@@ -91,6 +96,59 @@ async def test_a_user_whom_allow_refuses_has_a_line_with_the_mark_of_the_user(
     assert refused == [issued, issued]
     levels = [record.levelname for record in caplog.records if "cause=not_allowed" in record.getMessage()]
     assert levels == ["INFO", "DEBUG"]  # one user in one minute
+
+
+@pytest.mark.parametrize("path", ["token", "revoke", "userinfo"])
+async def test_a_store_that_is_away_is_in_the_log_of_each_endpoint(
+    path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "funcmcp")
+    store = MemorySignIns()
+    user = replace(ADA, claims={"groups": [f"group-{number}" for number in range(1000)]})
+    stage = await Stage(store=store, claims=["groups"]).with_client()
+    stage.upstream.user = user
+    tokens = await stage.tokens()
+
+    async def is_away(key: str) -> str:
+        raise StoreUnavailableError(store=key)
+
+    monkeypatch.setattr(store, "get", is_away)
+    if path == "token":
+        answer = await stage.refresh(tokens["refresh_token"])
+    elif path == "revoke":
+        form = urlencode({"token": tokens["refresh_token"], "client_id": stage.client_id}).encode()
+        fields = {"content-type": "application/x-www-form-urlencoded"}
+        answer = await stage.send("POST", "/oauth/revoke", body=form, headers=fields)
+    else:
+        fields = {"authorization": f"Bearer {tokens['access_token']}"}
+        answer = await stage.send("GET", "/oauth/userinfo", headers=fields)
+    assert (answer.status, causes(caplog)) == (503, ["store_away"])
+
+
+async def test_a_sign_in_that_another_process_holds_is_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "funcmcp")
+    monkeypatch.setattr(stored_sign_ins, "_WAIT_SECONDS", 0)
+    stage = await Stage(store=MemorySignIns()).with_client()
+    token = (await stage.tokens())["refresh_token"]
+    stage.upstream.gate.clear()
+    renewal = asyncio.create_task(stage.refresh(token))
+    await stage.upstream.asked.acquire()
+    assert (await stage.refresh(token)).status == 503
+    assert causes(caplog) == ["sign_in_busy"]
+    stage.upstream.gate.set()
+    assert (await renewal).status == 200
+
+
+async def test_scopes_of_allow_that_the_client_has_not_requested_are_in_the_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Most of all one that is misspelt: the user is refused, and the function has not refused anything."""
+    caplog.set_level(logging.INFO, "funcmcp")
+    stage = await Stage(allow=lambda user: ["order.read"]).with_client()
+    assert (await stage.exchange(await stage.code(scope="orders.read"))).json["error"] == "invalid_grant"
+    assert "(it returned order.read; requested: orders.read)" in caplog.text
 
 
 async def test_a_refused_registration_has_its_reason(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

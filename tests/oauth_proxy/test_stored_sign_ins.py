@@ -129,7 +129,7 @@ async def test_a_refusal_does_not_end_a_sign_in_that_another_instance_has_renewe
     token = (await stage.tokens())["refresh_token"]
     stopped = asyncio.create_task(stage.refresh(token))
     await upstream.waits.wait()
-    stage.clock.now += 31  # the lease has ended
+    stage.clock.now += 41  # the lease has ended
     renewed = await stage.refresh(token)
     upstream.goes_on.set()
     late = await stopped
@@ -145,7 +145,7 @@ async def test_a_refusal_ends_no_sign_in_that_another_instance_is_renewing() -> 
     token = (await stage.tokens())["refresh_token"]
     stopped = asyncio.create_task(stage.refresh(token))
     await upstream.waits.wait()
-    stage.clock.now += 31
+    stage.clock.now += 41
     upstream.gate.clear()
     renewing = asyncio.create_task(stage.refresh(token))
     await upstream.asked.acquire()
@@ -165,3 +165,30 @@ async def test_a_refusal_of_a_sign_in_that_has_ended_meanwhile_is_a_refusal() ->
     await stage.proxy.sign_out("ada")
     upstream.goes_on.set()
     assert (await stopped).json["error"] == "invalid_grant"
+
+
+async def test_a_server_that_stops_stores_the_renewal_of_a_client_that_has_gone(stage: Stage) -> None:
+    stage.upstream.rotates = True
+    token = (await stage.tokens())["refresh_token"]
+    stage.upstream.gate.clear()
+    client = asyncio.create_task(stage.refresh(token))
+    await stage.upstream.asked.acquire()
+    client.cancel()
+    closing = asyncio.create_task(stage.proxy.aclose())
+    await asyncio.sleep(0)
+    stage.upstream.gate.set()
+    await closing
+    stage.proxy = stage.instance()
+    assert (await stage.refresh(token)).status == 200
+    assert len(stage.upstream.refreshes) == 1
+
+
+async def test_a_server_that_stops_does_not_wait_for_a_provider_that_hangs(stage: Stage) -> None:
+    token = (await stage.tokens())["refresh_token"]
+    stage.upstream.gate.clear()
+    client = asyncio.create_task(stage.refresh(token))
+    await stage.upstream.asked.acquire()
+    await stage.proxy.aclose(0.01)
+    assert not client.done()
+    stage.upstream.gate.set()
+    assert (await client).status == 200

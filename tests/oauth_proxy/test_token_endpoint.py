@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._auth.dpop import PROOF_ALGORITHMS
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
 from funcmcp._oauth_proxy.upstream import User
 from funcmcp._state.replays import ENTRY_BYTES
 from funcmcp.auth import Auth, Challenge
@@ -208,7 +208,7 @@ async def test_an_identity_assertion_gets_a_bound_token_for_a_proof() -> None:
     used = fresh()
     for number, kind in ((1, "DPoP"), (2, "Bearer")):
         answer = await stage.token(
-            grant_type=GRANT_TYPE,
+            grant_type=ASSERTION_GRANT,
             assertion=assertion(jti=str(number)),
             client_id=CLAUDE,
             resource=URL,
@@ -216,7 +216,7 @@ async def test_an_identity_assertion_gets_a_bound_token_for_a_proof() -> None:
         )
         assert key_of(answer, kind) == (OWN.thumbprint() if kind == "DPoP" else None)
     text = assertion(jti="3")
-    fields = {"grant_type": GRANT_TYPE, "assertion": text, "client_id": CLAUDE, "resource": URL}
+    fields = {"grant_type": ASSERTION_GRANT, "assertion": text, "client_id": CLAUDE, "resource": URL}
     assert error_of(await stage.token(**fields, proof=used)) == "invalid_dpop_proof"
     assert key_of(await stage.token(**fields, proof=fresh())) == OWN.thumbprint()  # the assertion was not used up
 

@@ -193,7 +193,8 @@ async def test_a_token_that_is_too_long_for_a_header_is_not_kept(caplog: pytest.
     await stage.with_client()
     token = (await stage.tokens())["access_token"]
     assert (await stage.caller_of(token)).upstream_tokens is None
-    assert "oauth_upstream_token_too_long characters=4097" in caplog.text
+    await stage.tokens()
+    assert caplog.text.count("oauth_upstream_token_too_long characters=4097") == 1
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 
 from funcmcp import Auth, Context, MCPServer
 from funcmcp._auth.authenticator import Challenge
-from funcmcp._oauth_proxy import user_claims
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, IdentityAssertion
+from funcmcp._oauth_proxy import author_functions, user_claims
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT, IdentityAssertion
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, refresh_members, refresh_of
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError
 from funcmcp._oauth_proxy.user_claims import MAX_IN_TOKEN, RESERVED
@@ -556,7 +556,7 @@ RUBBISH: dict[str, Callable[[User], Any]] = {
 async def test_a_function_that_fails_signs_nobody_in(
     case: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(user_claims, "_SECONDS", 0.01)
+    monkeypatch.setattr(author_functions, "_SECONDS", 0.01)
     stage = await Stage(claims=RUBBISH[case]).with_client()
     status, error, text = await refused(stage)
     assert (status, error) == (503, "temporarily_unavailable")
@@ -564,9 +564,10 @@ async def test_a_function_that_fails_signs_nobody_in(
     assert "event=oauth_claims_failed" in caplog.text
 
 
-async def test_a_function_that_fails_at_a_refresh_does_not_end_the_sign_in() -> None:
+@pytest.mark.parametrize("store", [True, None])
+async def test_a_function_that_fails_at_a_refresh_does_not_end_the_sign_in(store: bool | None) -> None:
     answers: list[dict[str, Any]] = [{"x": 1}]
-    stage = await Stage(claims=lambda _: answers[0], store=MemorySignIns()).with_client()
+    stage = await Stage(claims=lambda _: answers[0], store=store and MemorySignIns()).with_client()
     stage.upstream.rotates = True
     tokens = await stage.tokens()
     value = answers.pop()
@@ -697,7 +698,7 @@ async def test_an_identity_assertion_has_claims(*, has_long_claims: bool) -> Non
     interactive = await stage.tokens()
     for _ in range(101):
         answer = await stage.token(
-            grant_type=GRANT_TYPE, assertion="a", client_id="assistant", client_secret=secret, scope="orders.read"
+            grant_type=ASSERTION_GRANT, assertion="a", client_id="assistant", client_secret=secret, scope="orders.read"
         )
         assert answer.status == 200, answer.text
     assert ("sign_in" in claims_of(answer.json["access_token"])) == has_long_claims

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._oauth_proxy.upstream import SignIn, UpstreamRefusedError
+from funcmcp._oauth_proxy.upstream import SignIn, UpstreamError, UpstreamMisconfiguredError, UpstreamRefusedError
 from funcmcp._oauth_proxy.web import WebAnswer
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp.auth import User
-from funcmcp.state import KeyRing
+from funcmcp.state import KeyRing, MemorySignIns
 from tests.oauth_proxy.stage import DOWN, ISSUER, LOGIN, URL, Answer, Browser, Stage, claims_of
 
 if TYPE_CHECKING:
@@ -150,6 +151,16 @@ async def test_a_provider_that_fails_is_a_page(error: Exception, status: int, ca
         await hall.begin(Browser())
 
 
+@pytest.mark.parametrize("kind", [UpstreamMisconfiguredError, UpstreamRefusedError])
+async def test_the_page_has_the_sentence_of_a_failure_for_users(kind: type[UpstreamError]) -> None:
+    hall, browser = Hall(), Browser()
+    query = hall.upstream.sign_in(await hall.begin(browser))
+    hall.upstream.down = kind("hush", "Your organization may not use this server.")
+    answer = await hall.callback(query, browser)
+    assert "Your organization may not use this server." in answer.text
+    assert "reached" not in answer.text
+
+
 async def test_a_provider_that_names_no_user_signs_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
     hall, browser = Hall(), Browser()
     query = hall.upstream.sign_in(await hall.begin(browser))
@@ -186,3 +197,16 @@ async def test_a_user_who_is_signed_out_leaves_the_pages_too() -> None:
         await hall.proxy.sign_out("ada")
     assert subjects == ["ada"]
     assert (hall.proxy.visits.issuer, URL.startswith(ISSUER)) == (ISSUER, True)
+
+
+async def test_sign_ins_end_before_a_service_of_a_grant_is_asked() -> None:
+    hall = await Hall(store=MemorySignIns()).with_client()
+    token = (await hall.tokens())["refresh_token"]
+
+    async def fails(subject: str) -> None:
+        raise StoreUnavailableError
+
+    hall.proxy.visits.sign_outs.append(fails)
+    with pytest.raises(StoreUnavailableError):
+        await hall.proxy.sign_out("ada")
+    assert (await hall.refresh(token)).json["error"] == "invalid_grant"

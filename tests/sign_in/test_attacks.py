@@ -181,6 +181,16 @@ async def test_a_program_on_the_users_machine_chooses_its_port_and_nothing_else(
         assert_refused_on_a_page(await stage.authorize(redirect_uri=uri))
 
 
+@pytest.mark.parametrize(
+    ("registered", "requested"),
+    [("http://localhost:3030", "http://localhost:3030/"), ("http://127.0.0.1/", "http://127.0.0.1:51234")],
+)
+async def test_a_loopback_address_without_a_path_is_the_one_with_a_slash(registered: str, requested: str) -> None:
+    stage = await Stage().with_client(redirect_uris=[registered])
+    assert (await stage.authorize(redirect_uri=requested)).status == 200
+    assert_refused_on_a_page(await stage.authorize(redirect_uri=f"{requested.removesuffix('/')}?to=evil"))
+
+
 async def test_another_loopback_host_than_the_registered_one_is_refused() -> None:
     stage = await Stage().with_client(redirect_uris=["http://127.0.0.1/back"])
     assert_refused_on_a_page(await stage.authorize(redirect_uri="http://localhost:1/back"))
@@ -456,7 +466,21 @@ async def test_parameters_that_are_too_long_or_not_utf_8_are_refused_on_a_page(s
 
 @pytest.mark.parametrize(
     "resource",
-    ["https://evil.example/mcp", ISSUER, f"{URL}/other", f"{URL}?a=1", "HTTPS://orders.example.com/mcp", f"{URL}//"],
+    [
+        "https://evil.example/mcp",
+        ISSUER,
+        f"{URL}/other",
+        f"{URL}#a",
+        "https://orders.example.com/MCP",
+        f"{URL}//",
+        "mcp",
+        "https://orders.example.com@evil.example/mcp",
+        "https://orders.example.com:8443/mcp",
+        f"{URL}/../other?x=/mcp",
+        "http://orders.example.com/mcp",
+        "https://orders.example.com./mcp",
+        "https://orders.example.com/%6dc%",
+    ],
 )
 async def test_a_token_for_another_resource_can_not_be_requested(stage: Stage, resource: str) -> None:
     assert_redirected_with(await stage.authorize(resource=resource), "invalid_target")
@@ -475,7 +499,9 @@ async def test_two_resources_are_refused(stage: Stage) -> None:
     assert (answer.status, answer.json["error"]) == (400, "invalid_target")
 
 
-@pytest.mark.parametrize("resource", [URL, f"{URL}/", None])
+@pytest.mark.parametrize(
+    "resource", [URL, f"{URL}/", "HTTPS://ORDERS.example.com/mcp", f"{URL}?region=eu", f"{URL}/?region=eu", None]
+)
 async def test_the_token_is_for_the_endpoint_exactly(stage: Stage, resource: str | None) -> None:
     tokens = await stage.tokens(resource=resource)
     assert claims_of(tokens["access_token"])["aud"] == URL

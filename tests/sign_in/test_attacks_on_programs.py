@@ -6,6 +6,7 @@ Those on a single function are beside its other tests, in `tests/auth` and `test
 from __future__ import annotations
 
 import ast
+import asyncio
 import base64
 import inspect
 import json
@@ -330,6 +331,45 @@ async def test_a_valid_token_is_kept_for_a_number_of_tokens(monkeypatch: pytest.
     for number in range(10):
         assert isinstance(await opaque(bearing(f"token-{number}")), Principal)
     assert len(opaque._verified) == 3
+
+
+async def test_a_flood_of_unknown_tokens_does_not_keep_out_callers_whose_tokens_were_valid() -> None:
+    clock = Clock()
+    opaque = scripted(clock)
+    assert isinstance(await opaque(bearing("opaque")), Principal)
+    clock.now += 120
+    opaque.gate.clear()
+    flood = [asyncio.create_task(opaque(bearing(f"guess-{number}"))) for number in range(introspection._MAX_CONCURRENT)]
+    await asyncio.sleep(0)
+    with pytest.raises(UnavailableError, match="too many tokens"):
+        await opaque(bearing("guess-of-another-one"))
+    known = asyncio.create_task(opaque(bearing("opaque")))
+    await asyncio.sleep(0)
+    opaque.gate.set()
+    assert isinstance(await known, Principal)
+    assert all(isinstance(identity, Challenge) for identity in await asyncio.gather(*flood))
+
+
+async def test_few_large_answers_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 4096 answers can have 256 KiB."""
+    monkeypatch.setattr(introspection, "_MAX_LARGE", 3)
+    large = ACTIVE | {"groups": ["x" * 100] * 100}
+    opaque = Scripted({f"token-{number}": large for number in range(10)} | {"small": ACTIVE}, clock=Clock())
+    for token in ("small", *opaque.answers, "token-9", "small"):
+        assert isinstance(await opaque(bearing(token)), Principal)
+    assert len(opaque._verified) == 4
+    assert len(opaque._large) == 3
+    assert len(opaque.asked) == 11
+
+
+async def test_a_token_that_has_ended_is_no_longer_one_that_was_valid() -> None:
+    clock = Clock()
+    opaque = scripted(clock)
+    await opaque(bearing("opaque"))
+    opaque.answers.clear()
+    clock.now += 120
+    assert isinstance(await opaque(bearing("opaque")), Challenge)
+    assert not opaque._verified
 
 
 # Several authenticators

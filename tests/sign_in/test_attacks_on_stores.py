@@ -317,7 +317,7 @@ async def test_a_process_that_dies_during_a_refresh_delays_the_next_one_by_half_
     answer = await stage.refresh(tokens["refresh_token"])
     assert (answer.status, answer.json["error"]) == (503, "temporarily_unavailable")
     assert answer.header("retry-after") == "5"
-    stage.clock.now += 31
+    stage.clock.now += 41
     renewed = await stage.refresh(tokens["refresh_token"])
     assert renewed.status == 200
     # If the identity provider rotates, and the process dies after the answer, the next refresh token is lost with it.
@@ -325,7 +325,7 @@ async def test_a_process_that_dies_during_a_refresh_delays_the_next_one_by_half_
     held = await sign_ins._hold(id_of(stage, tokens["refresh_token"]), 1, "")
     assert not isinstance(held, str)
     await stage.upstream.refresh(held.record.refresh.upstream_token, "ada")
-    stage.clock.now += 31
+    stage.clock.now += 41
     await assert_invalid_grant(await stage.refresh(renewed.json["refresh_token"]))
     await assert_ended(stage, renewed.json["refresh_token"])
 
@@ -337,7 +337,7 @@ async def test_of_two_callers_with_the_same_lease_one_wins_and_the_other_gets_it
     stage.upstream.gate.clear()
     suspended = asyncio.create_task(stage.refresh(token))
     await stage.upstream.asked.acquire()
-    stage.clock.now += 31
+    stage.clock.now += 41
     second = asyncio.create_task(stage.refresh(token))
     await stage.upstream.asked.acquire()
     stage.upstream.gate.set()
@@ -355,7 +355,7 @@ async def test_a_process_that_continues_too_late_does_not_end_the_sign_in(stage:
     assert sign_ins is not None
     held = await sign_ins._hold(id_of(stage, token), 0, "")
     assert not isinstance(held, str)
-    stage.clock.now += 31
+    stage.clock.now += 41
     renewed = (await stage.refresh(token)).json["refresh_token"]
     with pytest.raises(UpstreamRefusedError):
         await sign_ins._ask_upstream(held)
@@ -434,8 +434,7 @@ async def test_a_failure_of_allow_loses_no_token_of_the_identity_provider() -> N
     stage.upstream.rotates = True
     token = (await stage.tokens())["refresh_token"]
     del rights["ada"]
-    with pytest.raises(KeyError):
-        await stage.refresh(token)
+    assert (await stage.refresh(token)).status == 503
     rights["ada"] = True
     assert (await stage.refresh(token)).status == 200
 
@@ -589,7 +588,7 @@ async def test_a_store_that_fails_when_tokens_are_stored_leaves_none_of_them_val
     lossy.upstream.gate.set()
     assert_unavailable(await refresh)
     store.failures = {}
-    lossy.clock.now += 31  # the lease could not be given back
+    lossy.clock.now += 41  # the lease could not be given back
     assert (await lossy.refresh(token)).status == 200
     code = await lossy.code()
     store.failures = {"get": 100}

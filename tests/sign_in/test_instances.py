@@ -18,7 +18,7 @@ import pytest
 
 from funcmcp import Context, MCPServer
 from funcmcp._oauth_proxy.flows import challenge_of
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
 from funcmcp._processes.server import origin_of
 from funcmcp.auth import OIDC, Auth, OAuthProxy
 from funcmcp.client import Client, HTTPEndpoint, SignIn
@@ -225,7 +225,7 @@ async def test_documents_assertions_and_tokens_for_other_apis_work_across_instan
 
             claims = {"aud": origin, "resource": url, "client_id": AGENT, "jti": "one", "scope": "orders.read"}
             form = {
-                "grant_type": GRANT_TYPE,
+                "grant_type": ASSERTION_GRANT,
                 "client_id": AGENT,
                 "client_secret": AGENT_SECRET,
                 "assertion": provider_token(provider, "oauth-id-jag+jwt", **claims),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,16 @@ async def test_a_store_behaves_as_every_store_does(clock: Clock) -> None:
     await stores.check_expiry(store, wait)
     await store.aclose()
     assert not store.shared
+
+
+async def test_a_full_store_is_in_the_log_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemorySignIns(limit=1)
+    await store.take("a", "x", 60)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailableError):
+            await store.take("b", "x", 60)
+    [line] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert line.startswith("The memory of sign-ins is full (1 records, 401 bytes).")
 
 
 async def test_a_full_store_takes_nothing_more_until_something_expires(clock: Clock) -> None:

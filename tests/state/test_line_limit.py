@@ -43,3 +43,13 @@ def test_lines_that_are_left_out_are_written_at_debug(caplog: pytest.LogCaptureF
         lines.write("Number %d is refused.", number)
     assert [record.levelname for record in caplog.records] == ["ERROR", "DEBUG", "DEBUG"]
     assert caplog.messages[-1] == "Number 2 is refused."
+
+
+def test_a_traceback_follows_a_line_and_its_repetition_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "funcmcp")
+    limit = LineLimit()
+    for _ in range(2):
+        limit.write("it failed", error=OSError("away"))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.DEBUG]
+    assert all(record.exc_info is not None for record in caplog.records)
+    assert caplog.text.count("OSError: away") == 2

@@ -163,14 +163,15 @@ async def test_allow_decides_with_the_user_of_the_test() -> None:
     assert users == [ADA, BOB]
 
 
-async def test_what_allow_raises_fails_the_test() -> None:
-    def allow(_user: User) -> bool:
+@pytest.mark.parametrize("option", ["allow", "claims"])
+async def test_what_a_function_raises_fails_the_test(option: str) -> None:
+    def function(_user: User) -> bool:
         raise LookupError("no such table")
 
     with pytest.raises(LookupError, match="no such table"):
-        async with SignedIn(proxied(allow=allow), ADA):
+        async with SignedIn(proxied(**{option: function}), ADA):
             pass
-    with pytest.raises(LookupError, match="no such table"), SignedIn(proxied(allow=allow), ADA):
+    with pytest.raises(LookupError, match="no such table"), SignedIn(proxied(**{option: function}), ADA):
         pass
 
 
@@ -182,7 +183,7 @@ async def test_a_scope_that_the_server_does_not_have_is_named() -> None:
 
 async def test_a_claim_that_the_rules_require_is_missing() -> None:
     rules = TokenRules(required={"employee": None})
-    with pytest.raises(SignInError, match="lacks a required claim"):
+    with pytest.raises(SignInError, match="lacks the claim employee"):
         async with SignedIn(with_bearer(rules), ADA):
             pass
     async with SignedIn(mcp := with_bearer(rules), User("ada", claims={"employee": 7, "org": ["a"]})) as headers:
@@ -241,6 +242,8 @@ def test_a_server_without_tokens_is_refused() -> None:
         SignedIn(behind(APIKeys({"robot": "k" * 32})), ADA)
     with pytest.raises(TypeError, match="not one string"):
         SignedIn(proxied(), ADA, scopes="orders.read")
+    with pytest.raises(TypeError, match=r"a User, such as User\('ada'\), not str"):
+        SignedIn(proxied(), "ada")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("variable", ["WEBSITE_INSTANCE_ID", "KUBERNETES_SERVICE_HOST", "K_SERVICE"])

@@ -13,26 +13,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from time import time
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.client_options import METHODS, AuthMethod, MakeAssertion, checked_parameters
 from funcmcp._auth.urls import checked
 from funcmcp._objects.public_names import public
 
-MakeAssertion: TypeAlias = Callable[[], str | Awaitable[str]]
 Revoke: TypeAlias = Callable[[str], bool | Awaitable[bool]]
 """A function that revokes an access token, and returns whether that has happened. It may be async."""
 
-AuthMethod: TypeAlias = Literal["client_secret_basic", "client_secret_post", "client_secret_jwt"]
-
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_METHODS: Final = ("client_secret_basic", "client_secret_post", "client_secret_jwt")
-_RESERVED: Final = frozenset(
-    {
-        "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "request", "request_uri",
-        "response_mode", "response_type", "scope", "state",
-    }
-)  # fmt: skip
 _MAX_SCOPES: Final = 50
 
 KNOWN_PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
@@ -201,19 +192,15 @@ class GrantProvider:
             url = getattr(self, attribute)
             if isinstance(url, str):
                 checked(f"GrantProvider.{attribute}", url)
-        taken = _RESERVED.intersection(self.parameters)
-        if taken:
-            raise ValueError(
-                f"GrantProvider.parameters can't contain {', '.join(sorted(taken))}: the server sends its own value."
-            )
+        checked_parameters("GrantProvider.parameters", self.parameters)
 
     def _check_client(self) -> None:
         if not self.client_id:
             raise ValueError(f"GrantProvider({self.name!r}) needs the client_id of the registration at the service.")
         if self.client_secret is not None and self.credential is not None:
             raise ValueError("GrantProvider takes either client_secret or credential, not both.")
-        if self.token_endpoint_auth_method not in {None, *_METHODS}:
-            raise ValueError(f"GrantProvider.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}.")
+        if self.token_endpoint_auth_method not in {None, *METHODS}:
+            raise ValueError(f"GrantProvider.token_endpoint_auth_method must be {' or '.join(map(repr, METHODS))}.")
 
 
 def checked_scopes(place: str, scopes: Sequence[str]) -> tuple[str, ...]:

@@ -118,6 +118,8 @@ def _checked_grants(grants: Sequence[GrantProvider]) -> tuple[GrantProvider, ...
     """Return the providers of grants; raise TypeError for other objects, ValueError for two with the same name."""
     from funcmcp._auth.grants import GrantProvider as Provider  # noqa: PLC0415 - few servers have grants
 
+    if isinstance(grants, Provider):
+        raise TypeError("Auth.grants is a list: Auth(..., grants=[GrantProvider(...)]).")
     providers = tuple(grants)
     for provider in providers:
         if not isinstance(provider, Provider):

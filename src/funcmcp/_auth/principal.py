@@ -104,8 +104,9 @@ class Principal:
             raise ValueError("A principal needs a subject.")
         for attribute in ("scopes", "roles"):
             values = getattr(self, attribute)
-            if isinstance(values, str):
-                raise TypeError(f"Principal.{attribute} is a set of strings, not one string.")
+            # An object may say of each role whether the caller has it, so that its names are not the roles.
+            if isinstance(values, str | Mapping):
+                raise TypeError(f"Principal.{attribute} is a set of strings, not {type(values).__name__}.")
             object.__setattr__(self, attribute, frozenset(values))
         object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
 

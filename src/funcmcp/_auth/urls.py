@@ -36,7 +36,10 @@ def checked(name: str, url: str, insecure_hosts: Collection[str] = ()) -> SplitR
     if parts.scheme == "http" and parts.netloc.lower() in insecure_hosts:
         return parts
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
-        raise ValueError(f"{name} must begin with https:// (http:// only for a loopback address), not {url!r}.")
+        reason = f"{name} must begin with https:// (http:// only for a loopback address), not {url!r}."
+        if parts.scheme == "http" and isinstance(insecure_hosts, InsecureHosts):
+            reason += f" For development only: insecure_hosts=[{parts.netloc.lower()!r}]."
+        raise ValueError(reason)
     return parts
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import AnyHttpUrl, BaseModel, ValidationError
 
-from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.authenticator import Challenge, UnavailableError
 from funcmcp._auth.policy import Auth
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._compat.request_parts import AccessToken, TokenPrincipal
 from funcmcp._objects.public_names import public
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -127,6 +128,7 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
         verifier: The object.
         resource: The URL that tokens must be issued for; None to accept tokens for any.
     """
+    log = LineLimit()
 
     async def authenticate(headers: Mapping[str, str]) -> Identity:
         header = headers.get("authorization", "")
@@ -135,7 +137,14 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
         token = header[len(_SCHEME) :]
         if not token.strip():  # servers strip the header, so that no verifier of FastMCP or the SDK gets it
             return None
-        result = await verifier.verify_token(token)
+        try:
+            result = await verifier.verify_token(token)
+        except Exception as error:
+            if not _is_outage(error):
+                raise
+            text = str(error)[:200].encode("unicode_escape").decode("ascii")
+            log.write("event=token_not_verified verifier=%s reason=%s", type(verifier).__name__, text)
+            raise UnavailableError("The token can't be checked now. Try again later.") from error
         if not result:
             return Challenge("invalid_token", "The token is invalid or has expired.")
         access = _checked(token, result)
@@ -149,6 +158,11 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
         return _principal(access, type(verifier).__name__)
 
     return authenticate
+
+
+def _is_outage(error: Exception) -> bool:
+    """Return whether a verifier says that it can't check a token now; its class may be that of FastMCP."""
+    return any(cls.__name__ == TokenVerificationError.__name__ for cls in type(error).__mro__)
 
 
 def _checked(token: str, result: Any) -> AccessToken:
@@ -191,6 +205,11 @@ def _principal(access: AccessToken, default_issuer: str) -> Principal:
         per_token=per_token,
         access_token=access,
     )
+
+
+@public("funcmcp.compat")
+class TokenVerificationError(RuntimeError):
+    """A verifier can't check a token now, for example because another server is away. The client gets status 503."""
 
 
 @public("funcmcp.compat")

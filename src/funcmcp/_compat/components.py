@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
-from funcmcp._compat.editable import Editable
+from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, messages_in, tool_result
+from funcmcp._compat.editable import Editable, sdk_object
+from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
+from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.uri_template import URITemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from funcmcp._compat.content import ToolResult
+    from funcmcp._compat.context import Context
+
+
+class Outcome(NamedTuple):
+    """What a function returned.
+
+    Attributes:
+        value: The value.
+        result: The result of a tool for it.
+    """
+
+    value: Any
+    result: objects.CallToolResult
+
+
+class DirectRuns(Protocol):
+    """Runs components outside of a server, as the module `direct_runs` does."""
+
+    async def run(
+        self, component: Any, arguments: Mapping[str, Any] | None, *, context: Any = None, has_result: bool = False
+    ) -> Outcome:
+        """Call the function of a component, and return what it returned."""
+
+    def definition_of(self, component: Any) -> Mapping[str, Any]:
+        """Return the definition of a component that is not registered."""
+
+    def input_schema_of(self, component: Any) -> dict[str, Any]:
+        """Return the JSON schema of the arguments of a component's function."""
 
 
 class Component:
@@ -28,9 +66,11 @@ class Component:
     """
 
     kind = "tool"
+    tool_name = "function"
+    """The name of the tool as which the function runs outside of a server."""
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
-        self.fn = fn
+        self.fn: Callable[..., Any] = fn
         self.name: str = name or function_name(fn)
         self.options = options
         self.describe: Callable[[], Mapping[str, Any]] | None = None
@@ -41,6 +81,11 @@ class Component:
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **options: Any) -> Any:
         """Return an object for a function."""
         return cls(fn, name, **options)
+
+    @property
+    def direct_runs(self) -> DirectRuns:
+        """What runs the component outside of its server. It needs the server, so it is loaded when it is first used."""
+        return cast("DirectRuns", import_module("funcmcp._compat.direct_runs"))
 
     @property
     def key(self) -> str:
@@ -55,7 +100,7 @@ class Component:
     @property
     def description(self) -> str | None:
         """The description: the option, or the docstring."""
-        return self.options.get("description") or self.fn.__doc__
+        return self.options.get("description") or docstring(self.fn)
 
     @property
     def tags(self) -> set[str]:
@@ -85,6 +130,24 @@ class Component:
             "docs/guides/authentication.md."
         )
 
+    @property
+    def icons(self) -> Any:
+        """The icons, if there are any."""
+        return self.options.get("icons")
+
+    @property
+    def version(self) -> str | None:
+        """The version, if it was chosen."""
+        version = self.options.get("version")
+        return None if version is None else str(version)
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
+        """The definition in JSON form; that of a server of its own before the component is registered."""
+        if self.describe is not None:
+            return self.describe()
+        return self.direct_runs.definition_of(self)
+
     def enable(self) -> None:
         """Show the component to clients, unless the tags that its server includes or excludes hide it."""
         self._switch(enabled=True)
@@ -105,24 +168,86 @@ class Component:
 
 @public("funcmcp.compat")
 class Tool(Component):
-    """A tool."""
+    """A tool: a function, or a subclass with a method ``run`` that takes the arguments as a dict.
+
+    Args:
+        fn: The function; None for a subclass.
+        name: The name. By default it is the function's.
+        parameters: The input schema of a subclass.
+        options: The options of the decorator.
+
+    Raises:
+        TypeError: There is neither a function nor a method ``run``.
+        ValueError: A lambda has no name.
+    """
 
     kind = "tool"
 
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        name: str | None = None,
+        *,
+        parameters: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        if fn is None:
+            if type(self).run is Tool.run or name is None:
+                raise TypeError(f"{type(self).__name__} needs a function, or a name and a method run.")
+            fn = self._run_with
+            options["input_schema"] = parameters or {"type": "object", "properties": {}}
+        else:
+            _check_name(fn, name)
+        super().__init__(fn, name, **options)
+
+    @classmethod
+    def from_tool(cls, tool: Any, name: str | None = None, **changes: Any) -> Any:
+        """Return a `TransformedTool`: a tool that changes how clients see another one.
+
+        Args:
+            tool: The other tool, or a function.
+            name: The name. By default it is that of the other tool.
+            changes: The changes, as `TransformedTool` takes them.
+        """
+        from funcmcp._compat.tool_transforms import TransformedTool  # noqa: PLC0415 - few servers change tools
+
+        return TransformedTool(tool, name, **changes)
+
+    @property
+    def tool_name(self) -> str:  # type: ignore[override] # of each tool
+        """The name."""
+        return self.name
+
     @property
     def parameters(self) -> dict[str, Any]:
-        """The input schema of a registered tool."""
-        if self.describe is None:
-            return {}
-        schema: dict[str, Any] = self.describe()["inputSchema"]
+        """The input schema."""
+        schema: dict[str, Any] = self.definition["inputSchema"]
         return schema
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """The output schema of a registered tool; None if it has none."""
-        if self.describe is None:
-            return None
-        return self.describe().get("outputSchema")
+        """The output schema; None if it has none."""
+        return self.definition.get("outputSchema")
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Run the tool outside of its server, without its middleware.
+
+        Args:
+            arguments: The arguments, which are converted and checked as those of a client.
+
+        Raises:
+            Exception: What the function raised.
+            ValidationError: The arguments are not those of the tool.
+        """
+        outcome = await self.direct_runs.run(self, arguments, has_result=True)
+        return tool_result(outcome.result)
+
+    async def _run_with(self, arguments: dict[str, Any]) -> Any:
+        return await self.run(arguments)
+
+    def to_mcp_tool(self, **overrides: Any) -> Any:
+        """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
+        return sdk_object("Tool", {**self.definition, **overrides})
 
 
 FunctionTool = Tool
@@ -133,6 +258,45 @@ class Prompt(Component):
     """A prompt."""
 
     kind = "prompt"
+
+    def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
+        _check_name(fn, name)
+        super().__init__(fn, name, **options)
+
+    @property
+    def arguments(self) -> list[objects.PromptArgument]:
+        """The arguments."""
+        return objects.objects_of(self.definition.get("arguments", []), objects.PromptArgument)
+
+    async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
+        """Return the messages for arguments.
+
+        Raises:
+            PromptError: The function failed.
+            ValueError: A required argument is missing.
+        """
+        self._check_required(arguments)
+        value = await self._value(arguments)
+        if isinstance(value, PromptResult):
+            return value
+        return PromptResult(messages_in(value), self.description, self.meta)
+
+    def _check_required(self, arguments: Mapping[str, Any] | None) -> None:
+        missing = {argument.name for argument in self.arguments if argument.required} - set(arguments or ())
+        if missing:
+            raise ValueError(f"Missing required arguments: {missing}")
+
+    async def _value(self, arguments: Mapping[str, Any] | None) -> Any:
+        try:
+            return (await self.direct_runs.run(self, arguments)).value
+        except (MCPError, FastMCPError):
+            raise
+        except Exception as error:
+            raise PromptError(f"Error rendering prompt {self.name}.") from error
+
+    def to_mcp_prompt(self, **overrides: Any) -> Any:
+        """Return the definition as a ``Prompt`` of ``mcp.types``."""
+        return sdk_object("Prompt", {**self.definition, **overrides})
 
 
 FunctionPrompt = Prompt
@@ -151,8 +315,13 @@ class Resource(Component):
             uri = options.pop("uri_template", None)
         if uri is None:
             raise TypeError(f"{type(self).__name__} needs a uri.")
-        super().__init__(fn or self.read, name or (function_name(fn) if fn else str(uri)), **options)
+        super().__init__(fn or self._source(), name or (function_name(fn) if fn else str(uri)), **options)
+        self.has_function: bool = fn is not None
         self.uri: str = str(uri)
+
+    def _source(self) -> Callable[..., Any]:
+        """Return the function of a subclass."""
+        return self.read
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: Any = None, **options: Any) -> Any:
@@ -162,17 +331,77 @@ class Resource(Component):
         return cls(fn, name=name, **without(options, "name"))
 
     @property
-    def mime_type(self) -> str | None:
-        """The media type, if it was chosen."""
-        return self.options.get("mime_type")
+    def mime_type(self) -> str:
+        """The media type."""
+        return self.options.get("mime_type") or "text/plain"
 
-    def read(self) -> Any:
-        """Return the contents."""
-        raise NotImplementedError(f"{type(self).__name__}.read is not implemented.")
+    async def read(self) -> Any:
+        """Return what the function returns. Subclasses return the contents."""
+        if not self.has_function:
+            raise NotImplementedError(f"{type(self).__name__}.read is not implemented.")
+        value = await self._value(None)
+        return await value.read() if isinstance(value, Resource) else value
+
+    async def _value(self, arguments: Mapping[str, Any] | None, context: Context | None = None) -> Any:
+        return (await self.direct_runs.run(self, arguments, context=context)).value
+
+    def to_mcp_resource(self, **overrides: Any) -> Any:
+        """Return the definition as a ``Resource`` of ``mcp.types``."""
+        return sdk_object("Resource", {**self.definition, **overrides})
 
 
 FunctionResource = Resource
-ResourceTemplate = Resource
+
+
+@public("funcmcp.compat")
+class ResourceTemplate(Resource):
+    """A resource template: a URI with variables, and the function that takes their values."""
+
+    resource_class: type[Resource] = Resource
+    """The class of resources that `create_resource` returns."""
+
+    def __init__(self, fn: Callable[..., Any], uri: Any = None, name: str | None = None, **options: Any) -> None:
+        _check_name(fn, name)
+        super().__init__(fn, uri, name, **options)
+
+    @property
+    def uri_template(self) -> str:
+        """The URI template."""
+        return self.uri
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the function's arguments."""
+        return self.direct_runs.input_schema_of(self)
+
+    def matches(self, uri: str) -> dict[str, Any] | None:
+        """Return the values of the variables in a URI, which are not checked; None if the URI does not match."""
+        values = URITemplate(self.uri).unchecked_match(str(uri))
+        if values is None:
+            return None
+        return {name: self._matched(name, value) for name, value in values.items()}
+
+    def _matched(self, name: str, value: Any) -> Any:
+        """Return the value of a variable: the parts of a path are one text, as in FastMCP."""
+        is_path = isinstance(value, list) and f"{{{name}*}}" in self.uri
+        return "/".join(value) if is_path else value
+
+    async def read(self, arguments: dict[str, Any]) -> Any:  # type: ignore[override] # a template needs values
+        """Return what the function returns for values of the variables."""
+        return await self._value(arguments)
+
+    async def create_resource(self, uri: str, params: dict[str, Any]) -> Resource:
+        """Return a resource that reads the template with values of its variables."""
+
+        async def read() -> Any:
+            return await self.read(params)
+
+        options = without({"description": self.description, **self.options}, "enabled", "security")
+        return self.resource_class(read, uri, self.name, **options)
+
+    def to_mcp_template(self, **overrides: Any) -> Any:
+        """Return the definition as a ``ResourceTemplate`` of ``mcp.types``."""
+        return sdk_object("ResourceTemplate", {**self.definition, **overrides})
 
 
 @public("funcmcp.compat")
@@ -181,11 +410,18 @@ class TextResource(Resource):
 
     def __init__(self, uri: Any, text: str, name: str | None = None, **options: Any) -> None:
         super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
-        self.text = text
+        self.text: str = text
 
-    def read(self) -> str:
+    def _source(self) -> Callable[..., Any]:
+        return self.load
+
+    def load(self) -> str:
         """Return the text."""
         return self.text
+
+    async def read(self) -> Any:
+        """Return the contents."""
+        return ResourceResult([ResourceContent(self.load(), self.mime_type, self.meta)])
 
 
 @public("funcmcp.compat")
@@ -194,11 +430,18 @@ class BinaryResource(Resource):
 
     def __init__(self, uri: Any, data: bytes, name: str | None = None, **options: Any) -> None:
         super().__init__(None, uri, name, **{"mime_type": "application/octet-stream", **options})
-        self.data = data
+        self.data: bytes = data
 
-    def read(self) -> bytes:
+    def _source(self) -> Callable[..., Any]:
+        return self.load
+
+    def load(self) -> bytes:
         """Return the bytes."""
         return self.data
+
+    async def read(self) -> Any:
+        """Return the contents."""
+        return ResourceResult([ResourceContent(self.load(), self.mime_type, self.meta)])
 
 
 @public("funcmcp.compat")
@@ -210,10 +453,25 @@ class FileResource(Resource):
     ) -> None:
         super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
         self.path: Path = Path(path)
-        mime_type = self.mime_type or ""
+        mime_type = self.mime_type
         self.is_binary: bool = is_binary or not (mime_type.startswith("text/") or mime_type.endswith(("json", "xml")))
 
-    def read(self) -> str | bytes:
+    def _source(self) -> Callable[..., Any]:
+        return self.load
+
+    async def read(self) -> Any:
+        """Return the contents.
+
+        Raises:
+            ResourceError: The file can't be read.
+        """
+        try:
+            contents = await asyncio.to_thread(self.load)
+        except Exception as error:
+            raise ResourceError(f"Error reading file {self.path}") from error
+        return ResourceResult([ResourceContent(contents, self.mime_type, self.meta)])
+
+    def load(self) -> str | bytes:
         """Return the contents of the file."""
         if self.is_binary:
             return self.path.read_bytes()
@@ -239,11 +497,48 @@ class DirectoryResource(Resource):
         self.recursive = recursive
         self.pattern = pattern
 
-    def read(self) -> dict[str, list[str]]:
+    def _source(self) -> Callable[..., Any]:
+        return self.load
+
+    async def read(self) -> Any:
+        """Return the paths of the files below the folder, as JSON.
+
+        Raises:
+            ResourceError: The folder can't be read.
+        """
+        try:
+            files = await asyncio.to_thread(self.load)
+        except Exception as error:
+            raise ResourceError(f"Error reading directory {self.path}") from error
+        return ResourceResult([ResourceContent(json.dumps(files, indent=2), self.mime_type, self.meta)])
+
+    def load(self) -> dict[str, list[str]]:
         """Return the paths of the files below the folder."""
         pattern = self.pattern or "*"
         paths = self.path.rglob(pattern) if self.recursive else self.path.glob(pattern)
         return {"files": sorted(str(path.relative_to(self.path)) for path in paths if path.is_file())}
+
+
+def _check_name(function: Callable[..., Any], name: str | None) -> None:
+    """Raise ValueError if a component would have the name of a lambda."""
+    if name is None and function_name(function) == "<lambda>":
+        raise ValueError("You must provide a name for lambda functions")
+
+
+class ToolSource(NamedTuple):
+    """Where a tool in a list comes from.
+
+    Attributes:
+        server: The server.
+        component: The tool as it was registered; None for one of another server.
+    """
+
+    server: Any
+    component: Tool | None
+
+    def __deepcopy__(self, _: Any) -> ToolSource:
+        """Return the source itself: a copy of a definition is from the same server."""
+        return self
 
 
 class ListedTool(Editable, objects.Tool):
@@ -252,6 +547,34 @@ class ListedTool(Editable, objects.Tool):
     Attributes:
         tags: The tags.
     """
+
+    source: ToolSource
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function.
+
+        Raises:
+            AttributeError: The tool is one of another server.
+        """
+        if self.source.component is None:
+            raise AttributeError(f"The tool {self.name} is of another server, so it has no function here.")
+        return self.source.component.fn
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Run the tool, as `Tool.run` does; a tool of another server with the middleware of this one.
+
+        Raises:
+            ToolError: The tool of another server failed.
+        """
+        if self.source.component is not None:
+            return await self.source.component.run(arguments)
+        result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True)
+        return tool_result(result)
+
+    def to_mcp_tool(self, **overrides: Any) -> Any:
+        """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
+        return sdk_object("Tool", {**self, **overrides})
 
     @property
     def key(self) -> str:
@@ -285,4 +608,6 @@ def with_tags(item: Any, server: Any) -> Any:
         registry = catalog.prompts if isinstance(item, objects.Prompt) else catalog.tools
         feature = registry.get(item.name)
     item.tags = set() if feature is None else set(feature.tags)
+    if isinstance(item, ListedTool):
+        item.source = ToolSource(server, server.registered_tool(item.name))
     return item

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
+from funcmcp._compat.editable import EditableBlock
+from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.media_types import media_type_of_name
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from funcmcp._protocol.objects import ReadResourceResult
+    from funcmcp._protocol.objects import CallToolResult, ReadResourceResult
 
 
 @public("funcmcp.compat")
@@ -139,6 +142,59 @@ class File(content.File):
         return self
 
 
+class ResultBlock(Content):
+    """A content block of a result, with the attributes and the comparison of a block of the official SDK.
+
+    Args:
+        block: The block in JSON form.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, block: Mapping[str, Any]) -> None:
+        self.block = EditableBlock(block)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.block, name)
+
+    def __getitem__(self, member: str) -> Any:
+        return self.block[member]
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.block == (other.block if isinstance(other, Content) else other))
+
+    __hash__ = None
+
+
+_SDK_BLOCKS = {
+    "audio": "AudioContent",
+    "image": "ImageContent",
+    "resource": "EmbeddedResource",
+    "resource_link": "ResourceLink",
+    "text": "TextContent",
+}
+"""The classes of content blocks in ``mcp.types``, by their types."""
+
+
+def block_of(wire: Mapping[str, Any]) -> Any:
+    """Return a content block for programs that read it: one of ``mcp.types`` if the program has loaded that module.
+
+    Args:
+        wire: The block in JSON form.
+    """
+    types = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
+    if types is None:  # then no program compares classes, and the import would take a second
+        return ResultBlock(wire)
+    return getattr(types, _SDK_BLOCKS[wire["type"]]).model_validate(wire)
+
+
+def _result_block(item: Any) -> Any:
+    """Return an item of a result's content as a block, if it is one or a text."""
+    if type(item) is str:
+        return block_of({"type": "text", "text": item})
+    return block_of(item.block) if isinstance(item, Content) else item
+
+
 @public("funcmcp.compat")
 class ToolResult(content.ToolResult):
     """A complete result of a tool.
@@ -148,6 +204,9 @@ class ToolResult(content.ToolResult):
         structured_content: The structured content.
         meta: A JSON object that is sent as ``_meta``.
         is_error: Whether the call failed with an error that the model should read.
+
+    Raises:
+        ValueError: There is neither content nor structured content, or the latter is not an object.
     """
 
     __slots__ = ()
@@ -160,12 +219,21 @@ class ToolResult(content.ToolResult):
         *,
         is_error: bool = False,
     ) -> None:
+        if content is None and structured_content is None:
+            raise ValueError("Either content or structured_content must be provided")
+        if isinstance(structured_content, list | tuple | str | int | float):
+            name = type(structured_content).__name__
+            raise ValueError(  # noqa: TRY004 - as FastMCP does
+                f"structured_content must be a dict or None. Got {name}: {structured_content!r}. Tools should wrap "
+                "non-dict values based on their output_schema."
+            )
         if content is None:
             blocks: Sequence[Any] = ()
         elif isinstance(content, list | tuple):
             blocks = content
         else:
             blocks = [content]
+        blocks = [_result_block(block) for block in blocks]
         super().__init__(blocks, structured_content=structured_content, is_error=is_error, meta=meta)
 
 
@@ -185,6 +253,30 @@ class Message(content.Message):
 
         block = converted(content)
         super().__init__(block if isinstance(block, str | Content) else _json_text(block), role=role)
+
+    @property
+    def role(self) -> str:
+        """Who says it: ``"user"`` or ``"assistant"``."""
+        role: str = self.wire["role"]
+        return role
+
+    @property
+    def content(self) -> Any:
+        """The content block."""
+        return block_of(self.wire["content"])
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the message in JSON form."""
+        return dict(self.wire)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another message has the same role and content."""
+        return isinstance(other, content.Message) and self.wire == other.wire
+
+    __hash__ = None  # type: ignore[assignment] # as a model of pydantic
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.wire['content']!r}, role={self.role!r})"
 
 
 @public("funcmcp.compat")
@@ -265,6 +357,44 @@ class ResourceResult(list[Any]):
     def contents(self) -> list[Any]:
         """The parts of the contents."""
         return self
+
+
+def tool_result(result: CallToolResult) -> ToolResult:
+    """Return the result of a call as a `ToolResult`, whose content blocks have attributes."""
+    blocks = [block_of(block) for block in result.get("content", [])]
+    structured = result.get("structuredContent")
+    if structured is not None and not isinstance(structured, dict):
+        structured = {"result": structured}
+    return ToolResult(blocks, structured, meta_of(result), is_error=result.is_error)
+
+
+def meta_of(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the ``_meta`` of a result without what the server adds to each; None if nothing is left."""
+    return without(result.get("_meta") or {}, "io.modelcontextprotocol/serverInfo") or None
+
+
+def messages_in(value: Any) -> list[Any]:
+    """Return what the function of a prompt returned as messages.
+
+    Raises:
+        TypeError: The value is neither a text nor a message, nor a list of them.
+    """
+    from funcmcp._authoring.results.sdk_results import converted, is_sdk_type  # noqa: PLC0415 - few programs need it
+
+    items = value if isinstance(value, list | tuple) else [value]
+    messages: list[Any] = []
+    for index, item in enumerate(items):
+        if isinstance(item, content.Message):
+            messages.append(item)
+        elif isinstance(item, str | Content) or is_sdk_type(type(item)):
+            message = converted(item)
+            messages.append(message if isinstance(message, content.Message) else Message(message))
+        else:
+            name = type(item).__name__
+            raise TypeError(
+                f"messages[{index}] must be Message or str, got {name}. Use Message({item!r}) to wrap the value."
+            )
+    return messages
 
 
 def read_contents(result: ReadResourceResult) -> ResourceResult:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from types import SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Union, get_args, get_origin
 
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
@@ -18,6 +19,7 @@ from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
+    from typing import Self
 
     from typing_extensions import TypeVarTuple, Unpack
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._protocol.objects import GetPromptResult, Prompt, Resource
-    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
 
     Types = TypeVarTuple("Types", default=Unpack[tuple[Any, ...]])
 else:
@@ -53,26 +55,90 @@ _OTHER_NAMES = {
 """What funcmcp has for attributes of FastMCP's Context that this one has not."""
 
 
+_OUTSIDE = "Context is not available outside of a request"
+
+
+class OutsideRequestError(ValueError, RuntimeError):
+    """A context that was made by hand has no request, or no server."""
+
+
+class Call(NamedTuple):
+    """The request of a context.
+
+    Attributes:
+        request: The request.
+        context: funcmcp's own context of it.
+    """
+
+    request: RequestContext
+    context: InnerContext
+
+
 @public("funcmcp.compat")
 class Context(Generic[*Types]):
     """The context of a request: messages and questions to the client, state, and data of the request.
 
     A function gets it through a parameter of this type, or from `get_context`.
+
+    Args:
+        fastmcp: The server of a context that is made by hand, for example in a test. Such a context has no request.
+        mcp_server: The same, as the official SDK has it.
+        request_context: The request of a context that is made by hand.
     """
 
     def __init__(
-        self,
-        request: RequestContext,
-        inner: InnerContext,
-        server: MCPServer,
-        state: dict[str, Any],
-        request_state: dict[str, Any],
+        self, fastmcp: MCPServer | None = None, *, mcp_server: MCPServer | None = None, request_context: Any = None
     ) -> None:
-        self._request = request
-        self._inner = inner
-        self._server = server
-        self._state = state
-        self._request_state = request_state
+        self._call: Call | None = None
+        self._own_server = fastmcp or mcp_server
+        self._own_request = request_context
+        self._state: dict[str, Any] = {}
+        self._request_state: dict[str, Any] = {}
+        self._outer: Context | None = None
+
+    @classmethod
+    def of_call(
+        cls, call: Call, server: MCPServer, state: dict[str, Any], request_state: dict[str, Any]
+    ) -> Context[*Types]:
+        """Return the context of a request.
+
+        Args:
+            call: The request.
+            server: The server that answers it.
+            state: The state of its session.
+            request_state: The state of the request.
+        """
+        context = cls(server)
+        context._call, context._state, context._request_state = call, state, request_state
+        return context
+
+    async def __aenter__(self) -> Self:
+        """Make a context that was made by hand the active one, until the block ends."""
+        self._outer = context_variable.get()
+        context_variable.set(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Make the context active that was before."""
+        context_variable.set(self._outer)
+
+    @property
+    def _request(self) -> RequestContext:
+        if self._call is None:
+            raise OutsideRequestError(_OUTSIDE)
+        return self._call.request
+
+    @property
+    def _inner(self) -> InnerContext:
+        if self._call is None:
+            raise OutsideRequestError(_OUTSIDE)
+        return self._call.context
+
+    @property
+    def _server(self) -> MCPServer:
+        if self._own_server is None:
+            raise OutsideRequestError(_OUTSIDE)
+        return self._own_server
 
     if not TYPE_CHECKING:  # type checkers know generics and report unknown attributes themselves
 
@@ -89,9 +155,15 @@ class Context(Generic[*Types]):
 
     def is_around(self, request: RequestContext | None) -> bool:
         """Return whether a request is that of this context, or reached a mounted server through it."""
-        while request is not None and request.request is not self._request.request:
+        if self._call is None:
+            return False
+        while request is not None and request.request is not self._call.request.request:
             request = request.outer
         return request is not None
+
+    def is_of(self, request: RequestContext) -> bool:
+        """Return whether the context is that of a request."""
+        return self._call is not None and self._call.request is request
 
     # The server and the request
 
@@ -106,9 +178,15 @@ class Context(Generic[*Types]):
         return self._server
 
     @property
-    def request_context(self) -> RequestView:
-        """The request, with the context of the server's lifespan."""
-        return RequestView(self)
+    def request_context(self) -> Any:
+        """The request, with the context of the server's lifespan.
+
+        Raises:
+            OutsideRequestError: The context was made by hand, without a request.
+        """
+        if self._call is None and self._own_request is None:
+            raise OutsideRequestError(_OUTSIDE)
+        return RequestView(self) if self._own_request is None else self._own_request
 
     @property
     def lifespan_context(self) -> Any:
@@ -132,9 +210,9 @@ class Context(Generic[*Types]):
         return self._request.client.session_id
 
     @property
-    def session(self) -> Session:
+    def session(self) -> Any:
         """The session: the messages and questions of the official SDK's ServerSession."""
-        return Session(self)
+        return Session(self) if self._own_request is None else self._own_request.session
 
     @property
     def protocol_version(self) -> str:
@@ -144,11 +222,18 @@ class Context(Generic[*Types]):
     @property
     def client_capabilities(self) -> SimpleNamespace:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
-        return self.session.client_capabilities
+        return Session(self).client_capabilities
+
+    @property
+    def http(self) -> HTTPRequestInfo | None:
+        """The HTTP request; None without one."""
+        return None if self._call is None else self._call.request.http
 
     @property
     def headers(self) -> Mapping[str, str] | None:
         """The headers of the HTTP request; None on stdio."""
+        if self._own_request is not None:
+            return getattr(self._own_request.request, "headers", None)
         return None if self._request.http is None else self._request.http.headers
 
     @property
@@ -160,7 +245,7 @@ class Context(Generic[*Types]):
     def access_token(self) -> AccessToken | None:
         """The token that the caller sent; None for a caller without credentials."""
         principal = self._request.principal
-        return None if principal is None else access_token_of(principal, self._request)
+        return None if principal is None else access_token_of(principal)
 
     # Messages to the client
 
@@ -387,7 +472,7 @@ class RequestView:
         return self._context.request_id
 
     @property
-    def session(self) -> Session:
+    def session(self) -> Any:
         """The session."""
         return self._context.session
 
@@ -497,3 +582,20 @@ class Session:
 
     async def send_prompt_list_changed(self) -> None:
         """Do nothing: the server notifies clients itself when a prompt is added or removed."""
+
+
+context_variable: ContextVar[Context | None] = ContextVar("funcmcp_compat_context", default=None)
+"""The context of the request that runs now. The server sets it around each request."""
+
+
+@public("funcmcp.compat")
+def get_context() -> Context:
+    """Return the context of the request that runs now.
+
+    Raises:
+        RuntimeError: No request runs.
+    """
+    context = context_variable.get()
+    if context is None:
+        raise RuntimeError("No active context found: no request runs here.")
+    return context

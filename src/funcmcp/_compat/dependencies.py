@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 
 from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._authoring.signatures.signature import Signature
-from funcmcp._compat.current import context_variable, get_context
+from funcmcp._compat.context import context_variable, get_context
 from funcmcp._compat.request_parts import http_request_of
 from funcmcp._objects.mappings import lower_names, without, without_none
 from funcmcp._objects.public_names import public
@@ -452,4 +452,4 @@ def get_http_request() -> Any:
 
 
 def _http(context: Context | None) -> HTTPRequestInfo | None:
-    return None if context is None else context._request.http  # noqa: SLF001 - a part of Context
+    return None if context is None else context.http

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,7 +46,7 @@ class Editable(objects.WireObject):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a member by the name of its attribute."""
-        if name == "tags":
+        if name in {"source", "tags"}:
             super().__setattr__(name, value)
             return
         member = _MEMBERS.get(name, name)
@@ -53,6 +54,17 @@ class Editable(objects.WireObject):
             self.pop(member, None)
         else:
             self[member] = plain(value)
+
+    @property
+    def icons(self) -> list[Any] | None:
+        """The icons of a definition."""
+        return self.get("icons")
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another object, which may be a model of the official SDK, has the same JSON form."""
+        return bool(dict.__eq__(self, plain(other)))
+
+    __hash__ = None  # type: ignore[assignment] # as a dict
 
     def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Any:
         """Return a copy with changed attributes."""
@@ -66,12 +78,37 @@ class Editable(objects.WireObject):
         return dict(self)
 
 
+def sdk_object(name: str, members: dict[str, Any]) -> Any:
+    """Return an object in JSON form as a model of ``mcp.types``; unchanged if the package `mcp` is not installed.
+
+    Args:
+        name: The model's name.
+        members: The object. Members may have the names of the model's attributes.
+    """
+    wire = {_MEMBERS.get(member, member): plain(value) for member, value in members.items()}
+    try:
+        types = importlib.import_module("mcp.types")
+    except ImportError:
+        return wire
+    return getattr(types, name).model_validate(wire)
+
+
 class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
+
+    @property
+    def annotations(self) -> dict[str, Any] | None:
+        """Hints for clients."""
+        return self.get("annotations")
 
 
 class ListedTemplate(Editable, objects.ResourceTemplate):
     """A resource template in the list of a server, with its tags."""
+
+    @property
+    def annotations(self) -> dict[str, Any] | None:
+        """Hints for clients."""
+        return self.get("annotations")
 
 
 class ListedPrompt(Editable, objects.Prompt):

@@ -7,6 +7,7 @@ from typing import Any
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
+from funcmcp._server.catalog.registry import RegistrationError
 
 
 @public("funcmcp.compat")
@@ -62,6 +63,11 @@ class ResourceNotFoundError(MCPError, NotFoundError):
 
 class UnknownFeatureError(NotFoundError, ToolError, ValueError):
     """A tool, prompt or resource that was to be removed does not exist."""
+
+
+@public("funcmcp.compat")
+class InvalidSignature(RegistrationError):
+    """The parameters or the annotations of a function can't be used."""
 
 
 @public("funcmcp.compat")

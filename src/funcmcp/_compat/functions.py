@@ -19,8 +19,7 @@ from funcmcp._authoring.signatures.docstring import description
 from funcmcp._authoring.signatures.partials import is_async, signature_of, without_partials
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.content import ResourceContent, ResourceResult
-from funcmcp._compat.context import is_context
-from funcmcp._compat.current import get_context
+from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Resolution, dependency_of, referenced_arguments
 from funcmcp._compat.errors import FastMCPError
 from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result
@@ -76,7 +75,7 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     annotations = without(types, *hidden)
     if not has_schema:
         annotations.pop("return", None)
-    _set_signature(wrapper, function, annotations, hidden)
+    set_signature(wrapper, function, annotations, hidden)
     if dependencies:
         _add_parameters(wrapper, [*added, _SCOPE_PARAMETER])
     return wrapper
@@ -112,7 +111,7 @@ def with_result(function: Callable[..., Any], hint: Any, convert: Callable[[Any]
     annotations = without(types.hints, "return")
     if hint is not None:
         annotations["return"] = hint
-    _set_signature(call, function, annotations, ())
+    set_signature(call, function, annotations, ())
     return call
 
 
@@ -146,7 +145,7 @@ def collected(function: Callable[..., Any]) -> Any:
             "Import it at run time, before the tool is registered."
         )
     call = _collecting_async(function) if is_async_generator else _collecting(function)
-    _set_signature(call, function, without(hints, "return") if is_untyped else hints, ())
+    set_signature(call, function, without(hints, "return") if is_untyped else hints, ())
     return call
 
 
@@ -157,7 +156,7 @@ def with_joined_paths(function: Callable[..., Any], names: Collection[str]) -> A
     if not untyped:
         return function
     call = _asynchronous(function, ()) if is_async(function) else _plain(function, ())
-    _set_signature(call, function, {**hints, **dict.fromkeys(untyped, str)}, ())
+    set_signature(call, function, {**hints, **dict.fromkeys(untyped, str)}, ())
     return call
 
 
@@ -270,7 +269,7 @@ async def _resolve(resolution: Resolution, name: str, function: Callable[..., An
         raise RuntimeError(f"Failed to resolve dependency {name!r} for {function_name(function)}") from error
 
 
-def _set_signature(
+def set_signature(
     wrapper: Any, function: Callable[..., Any], annotations: Mapping[str, Any], hidden: Collection[str]
 ) -> None:
     """Give a wrapper the function's name and docstring, and its signature without the hidden parameters."""

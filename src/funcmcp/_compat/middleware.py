@@ -22,7 +22,7 @@ from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
-from funcmcp._compat.current import context_variable, get_context
+from funcmcp._compat.context import context_variable, get_context
 from funcmcp._compat.editable import (
     EditableBlock,
     EditableParams,

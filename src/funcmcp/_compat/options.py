@@ -10,7 +10,6 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.auth import native_auth
 from funcmcp._compat.server_settings import DEFAULTS
 from funcmcp._objects.mappings import only, without, without_none
-from funcmcp._objects.public_names import public
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -58,22 +57,6 @@ _FEATURE_WITHOUT_MEANING = {
     "prompt": ("version", "key"),
 }
 """Options of components that change nothing here."""
-
-
-@public("funcmcp.compat")
-class RequestStateSecurity:
-    """The SDK's option ``request_state_security``, which is ignored: funcmcp seals the state with its own keys."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-
-@public("funcmcp.compat")
-class ResourceSecurity:
-    """The SDK's option ``resource_security``, which is ignored: funcmcp has its own checks of variables in URIs."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
 
 
 _MOUNT_WITHOUT_MEANING = frozenset(

@@ -12,7 +12,7 @@ from funcmcp._auth.principal import Principal
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
+    from funcmcp._server.calls.context import HTTPRequestInfo
 
 
 @public("funcmcp.compat")
@@ -20,7 +20,7 @@ class AccessToken(BaseModel):
     """The token of a caller, which ``verify_token`` of a verifier returns.
 
     Attributes:
-        token: The token as the caller sent it; empty for other credentials.
+        token: The token as the caller sent it; empty for tokens of an `OAuthProxy`, keys and other credentials.
         client_id: The id of the client.
         scopes: The scopes of the token.
         expires_at: The time at which the token expires, in seconds since 1970; None if it is unknown.
@@ -56,15 +56,17 @@ class TokenPrincipal(Principal):
     access_token: AccessToken | None = dataclass_field(default=None, repr=False, hash=False, compare=False)
 
 
-def access_token_of(principal: Principal, request: RequestContext) -> AccessToken:
-    """Return the token of the caller of a request."""
+def access_token_of(principal: Principal) -> AccessToken:
+    """Return the token of a caller.
+
+    It has no text if the token is for this server alone: authors of FastMCP send `AccessToken.token` to the API of the
+    provider, which must not get a token of the `OAuthProxy`, or a key.
+    """
     if isinstance(principal, TokenPrincipal) and principal.access_token is not None:
         return principal.access_token.model_copy(deep=True)  # the principal serves other calls, too
-    header = "" if request.http is None else request.http.headers.get("authorization", "")
-    scheme, _, credentials = header.partition(" ")
     expires_at = principal.claims.get("exp")
     return AccessToken(
-        token=credentials if scheme.lower() == "bearer" else "",
+        token="" if principal.verified_token is None else principal.verified_token.reveal(),
         client_id=principal.client_id or principal.subject,
         scopes=sorted(principal.scopes),
         expires_at=expires_at if isinstance(expires_at, int) else None,

@@ -10,17 +10,17 @@ from __future__ import annotations
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin
 
+from funcmcp._authoring.signatures.annotations import parts_of_type
 from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
-from funcmcp._compat.context import is_context
-from funcmcp._compat.current import get_context
+from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Dependency, dependency_of
 from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult
-from funcmcp._compat.errors import ToolError
+from funcmcp._compat.errors import InvalidSignature, ToolError
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from funcmcp._compat.dependencies import Resolution
 
@@ -139,6 +139,95 @@ class Resolve(Dependency):
                     "the tool."
                 )
         return kwargs
+
+
+class _ResolverCheck:
+    """Checks the resolvers of a tool, and those that they use.
+
+    Args:
+        arguments: The arguments of the tool.
+    """
+
+    def __init__(self, arguments: Collection[str]) -> None:
+        self._arguments = arguments
+        self._checked: list[Callable[..., Any]] = []
+
+    def check(self, resolver: Callable[..., Any], users: tuple[Callable[..., Any], ...] = ()) -> None:
+        """Raise InvalidSignature if a resolver, or one that it uses, can't be called.
+
+        Args:
+            resolver: The function.
+            users: The resolvers that use it.
+        """
+        name = function_name(resolver)
+        if resolver in users:
+            raise InvalidSignature(f"Resolver {name!r} has a cyclic dependency")
+        if resolver in self._checked:
+            return
+        hints = Signature(resolver).try_hints()
+        for parameter in signature_of(resolver).parameters.values():
+            mark = dependency_of(parameter.name, hints.get(parameter.name), parameter.default)
+            if isinstance(mark, Resolve):
+                self.check(mark.factory, (*users, resolver))
+            elif mark is None and not is_context(hints.get(parameter.name)) and parameter.name not in self._arguments:
+                raise InvalidSignature(
+                    f"Resolver {name!r} parameter {parameter.name!r} cannot be resolved: expected a Context, an "
+                    "Annotated[_, Resolve(...)], or a tool argument by name"
+                )
+        _check_questions(hints.get("return"), name)
+        self._checked.append(resolver)
+
+
+def check_resolvers(function: Callable[..., Any], tool: str) -> None:
+    """Check the resolvers of a tool's function, as the official SDK does.
+
+    Raises:
+        InvalidSignature: A resolver uses itself, has a parameter that nothing fills, or may ask several questions; a
+            mark is in a union; or the function of a tool with resolvers may return an ``InputRequiredResult``.
+    """
+    hints = Signature(function).try_hints()
+    parameters = signature_of(function).parameters.values()
+    marks = {
+        parameter.name: dependency_of(parameter.name, hints.get(parameter.name), parameter.default)
+        for parameter in parameters
+    }
+    for name, mark in marks.items():
+        if mark is None and _has_mark_in_union(hints.get(name)):
+            raise InvalidSignature(
+                f"Parameter {name!r} of {function_name(function)!r} wraps `Resolve(...)` in a union; annotate the "
+                "parameter directly as `Annotated[T, Resolve(...)]`"
+            )
+    resolvers = [mark.factory for mark in marks.values() if isinstance(mark, Resolve)]
+    if not resolvers:
+        return
+    if any(getattr(part, "__name__", "") == "InputRequiredResult" for part in parts_of_type(hints.get("return"))):
+        raise InvalidSignature(
+            f"Tool {tool!r} combines Resolve(...) parameters with an InputRequiredResult return; a call has one "
+            "input_required channel, so the multi-round flow is driven either by resolvers or by the tool body, not "
+            "both"
+        )
+    check = _ResolverCheck({name for name, mark in marks.items() if mark is None})
+    for resolver in resolvers:
+        check.check(resolver)
+
+
+def _has_mark_in_union(hint: Any) -> bool:
+    """Return whether a member of a union has a `Resolve` mark."""
+    if get_origin(hint) not in {Union, UnionType}:
+        return False
+    return any(isinstance(mark, Resolve) for member in get_args(hint) for mark in getattr(member, "__metadata__", ()))
+
+
+def _check_questions(hint: Any, name: str) -> None:
+    """Raise InvalidSignature if a resolver may return questions of several kinds."""
+    members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    kinds = [get_origin(member) or member for member in members]
+    questions = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Elicit | Sample | ListRoots)]
+    if len(questions) > 1:
+        raise InvalidSignature(
+            f"Resolver {name!r} return annotation has multiple Elicit/Sample/ListRoots arms; a resolver asks one "
+            "question - split it into separate resolvers"
+        )
 
 
 def _is_outcome(hint: Any) -> bool:

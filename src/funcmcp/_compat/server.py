@@ -16,11 +16,12 @@ from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
+from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
-from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
-from funcmcp._compat.context import Context
-from funcmcp._compat.current import context_variable, get_context
+from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
+from funcmcp._compat.context import Call, Context, context_variable, get_context
+from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
@@ -43,15 +44,16 @@ from funcmcp._compat.options import (
     ignored_server_options,
     sessions_option,
 )
+from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.transports import ServerTransports, note_ignored
 from funcmcp._compat.visibility import component_rule
-from funcmcp._objects.mappings import without_none
+from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
-from funcmcp._server.catalog.features import ResourceTemplate
+from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
+    from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._protocol.replies import Reply
@@ -109,8 +112,13 @@ class FastMCP(ServerTransports):
     _shows_errors = True
     _raises_sdk_errors = False
     _default_policy = "warn"
+    _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
+    _tool_class: type[Tool] = Tool
+    _prompt_class: type[Prompt] = Prompt
+    _resource_class: type[Resource] = Resource
+    _template_class: type[ResourceTemplate] = ResourceTemplate
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -136,6 +144,7 @@ class FastMCP(ServerTransports):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
@@ -152,7 +161,7 @@ class FastMCP(ServerTransports):
         native: dict[str, Any] = {key: chosen.pop(key) for key in ("limits", "state", "tasks", "auth") if key in chosen}
         native.update(sessions_option(passed, self.settings))
         super().__init__(
-            name or type(self).__name__,
+            name or self._default_name or type(self).__name__,
             instructions=instructions or None,
             version=version or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
@@ -197,6 +206,31 @@ class FastMCP(ServerTransports):
         return self._server.options.version
 
     @property
+    def title(self) -> str | None:
+        """The title for people. Choose it in the constructor."""
+        return self._described.get("title")
+
+    @property
+    def description(self) -> str | None:
+        """The description. Choose it in the constructor."""
+        return self._described.get("description")
+
+    @property
+    def website_url(self) -> str | None:
+        """The URL of the server's website. Choose it in the constructor."""
+        return self._described.get("website_url")
+
+    @property
+    def icons(self) -> list[Any]:
+        """The icons. Choose them in the constructor."""
+        return list(self._described.get("icons") or ())
+
+    @property
+    def dependencies(self) -> list[str]:
+        """The packages of the option ``dependencies``, which funcmcp does not install."""
+        return list(self._described.get("dependencies") or ())
+
+    @property
     def auth(self) -> Any:
         """The authentication of callers. Choose it in the constructor."""
         return self._auth
@@ -234,7 +268,7 @@ class FastMCP(ServerTransports):
             The function, or a decorator.
         """
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
-        return self._decorated(Tool, name_or_fn, options)
+        return self._decorated(self._tool_class, name_or_fn, options)
 
     @overload
     def prompt(self, name_or_fn: F, /, **options: Any) -> F: ...
@@ -245,7 +279,7 @@ class FastMCP(ServerTransports):
     def prompt(self, name_or_fn: Any = None, /, *names: Any, **options: Any) -> Any:
         """Register a function as a prompt, as `tool` does."""
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
-        return self._decorated(Prompt, name_or_fn, options)
+        return self._decorated(self._prompt_class, name_or_fn, options)
 
     def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
@@ -253,11 +287,17 @@ class FastMCP(ServerTransports):
             raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
         name = options.pop("name", None)
 
-        def register(function: F) -> F:
-            self._register_component(Resource(function, uri, name, **options))
+        kind = self._template_class if "{" in uri else self._resource_class
+
+        def decorate(function: F) -> F:
+            self._check_resource(uri, function)
+            self.register(kind(function, uri, name, **options))
             return function
 
-        return register
+        return decorate
+
+    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
+        """Raise ValueError if the parameters of a function are not those that its URI needs in the original."""
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -284,20 +324,20 @@ class FastMCP(ServerTransports):
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
-            return self._register_component(name_or_fn)
+            return self.register(name_or_fn)
         if callable(name_or_fn):
-            self._register_component(kind(name_or_fn, options.pop("name", None), **options))
+            self.register(kind(name_or_fn, options.pop("name", None), **options))
             return name_or_fn
         name = name_or_fn if name_or_fn is not None else options.pop("name", None)
         options.pop("name", None)
 
-        def register(function: Any) -> Any:
+        def decorate(function: Any) -> Any:
             if isinstance(function, Component):
                 function = function.fn
-            self._register_component(kind(function, name, **options))
+            self.register(kind(function, name, **options))
             return function
 
-        return register
+        return decorate
 
     # Tools of HTTP APIs
 
@@ -403,28 +443,28 @@ class FastMCP(ServerTransports):
     def add_tool(self, tool: Any, name: str | None = None, *names: Any, **options: Any) -> Any:
         """Register a tool: a function with the options of `tool`, or a `Tool`."""
         if isinstance(tool, Component):
-            return self._register_component(tool)
+            return self.register(tool)
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
-        return self._register_component(Tool(tool, name, **options))
+        return self.register(self._tool_class(tool, name, **options))
 
     def add_prompt(self, prompt: Any, **options: Any) -> Any:
         """Register a prompt: a function with the options of `prompt`, or a `Prompt`."""
-        component = prompt if isinstance(prompt, Component) else Prompt(prompt, **options)
-        return self._register_component(component)
+        component = prompt if isinstance(prompt, Component) else self._prompt_class(prompt, **options)
+        return self.register(component)
 
     def add_resource(self, resource: Any) -> Any:
         """Register a resource: an object such as `TextResource`."""
-        return self._register_component(resource)
+        return self.register(resource)
 
     def add_template(self, template: Any) -> Any:
         """Register a resource template."""
-        return self._register_component(template)
+        return self.register(template)
 
     def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> None:
         """Register a function as a resource."""
         self.resource(uri, **options)(fn)
 
-    def _register_component(self, component: Component) -> Component:
+    def register(self, component: Any) -> Any:
         """Register a component; replace an existing one of the same name as the options say."""
         if not isinstance(component, Component):
             raise TypeError(
@@ -452,7 +492,7 @@ class FastMCP(ServerTransports):
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
-            registry = catalog.templates if isinstance(feature, ResourceTemplate) else catalog.resources
+            registry = catalog.templates if isinstance(feature, features.ResourceTemplate) else catalog.resources
         if feature.key in registry and not self._replaces(registry, component.kind, feature.key):
             return component
         key = f"{component.kind}:{feature.key}"
@@ -559,9 +599,21 @@ class FastMCP(ServerTransports):
         """
         return get_context()
 
-    async def list_tools(self, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
-        """Return the tools."""
-        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools()]
+    async def list_tools(self, *, principal: Principal | None = None, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
+        """Return the tools that a principal sees; all of them without one."""
+        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools(principal=principal)]
+
+    async def list_resources(self, **options: Any) -> list[ListedResource]:  # type: ignore[override] # of a subclass
+        """Return the resources."""
+        return [with_tags(ListedResource(item), self) for item in await super().list_resources(**options)]
+
+    async def list_resource_templates(self, **options: Any) -> list[ListedTemplate]:  # type: ignore[override] # as above
+        """Return the resource templates."""
+        return [with_tags(ListedTemplate(item), self) for item in await super().list_resource_templates(**options)]
+
+    async def list_prompts(self, **options: Any) -> list[ListedPrompt]:  # type: ignore[override] # as above
+        """Return the prompts."""
+        return [with_tags(ListedPrompt(item), self) for item in await super().list_prompts(**options)]
 
     async def get_tools(self) -> dict[str, ListedTool]:
         """Return the tools by name."""
@@ -573,6 +625,22 @@ class FastMCP(ServerTransports):
         if name not in tools:
             raise NotFoundError(f"Unknown tool: {name}")
         return tools[name]
+
+    def registered_tool(self, name: str) -> Any:
+        """Return the tool that was registered with a name; None if another server has it."""
+        return self._components.get(f"tool:{name}")
+
+    async def read_resource(self, uri: Any, *, principal: Principal | None = None, **_: Any) -> ReadResult:
+        """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``."""
+        return ReadResult(await super().read_resource(str(uri), principal=principal))
+
+    async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptAnswer:
+        """Return the messages of a prompt.
+
+        Raises:
+            MCPError: The prompt does not exist, or it failed.
+        """
+        return PromptAnswer(await self.get_prompt(name, arguments))
 
     async def get_resources(self) -> dict[str, Any]:
         """Return the resources by URI."""
@@ -676,7 +744,7 @@ class FastMCP(ServerTransports):
 
         async def handle(request: RequestContext, *arguments: Any) -> Any:
             active = context_variable.get()
-            if active is not None and active._request is request:  # noqa: SLF001 - a part of Context
+            if active is not None and active.is_of(request):
                 return await handler(request, *arguments)
             with self._active_context(request):
                 return await handler(request, *arguments)
@@ -693,7 +761,7 @@ class FastMCP(ServerTransports):
             request_state = outer._request_state  # noqa: SLF001 - a part of Context
             if outer.fastmcp is self and request.client.session_id is None:
                 state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context(request, inner, self, state, request_state))
+        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state))
         try:
             yield
         finally:
@@ -730,7 +798,24 @@ class MCPServer(FastMCP):
     _raises_sdk_errors = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
+    _default_name = "mcp-server"
     _adapt_middleware = staticmethod(sdk_middleware)
+    _tool_class = sdk_components.Tool
+    _prompt_class = sdk_components.Prompt
+    _resource_class = sdk_components.FunctionResource
+    _template_class = sdk_components.ResourceTemplate
+
+    def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
+        if callable(name_or_fn) or isinstance(name_or_fn, Component):
+            raise TypeError(
+                f"The @{kind.kind} decorator was used incorrectly. Did you forget to call it? "
+                f"Use @{kind.kind}() instead of @{kind.kind}"
+            )
+        return super()._decorated(kind, name_or_fn, options)
+
+    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
+        if _SCHEME.match(uri) is not None:  # others are left out
+            sdk_components.check_parameters(uri, function)
 
 
 @public("funcmcp.compat")
@@ -820,6 +905,7 @@ def _info(options: dict[str, Any]) -> ServerInfo:
 
 
 def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+    check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
     output_schema = options.pop("output_schema", ...)
     structured = options.pop("structured_output", None)

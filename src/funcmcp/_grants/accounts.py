@@ -17,20 +17,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._grants.token_cache import Issued, TokenCache
+from funcmcp._state.key_values import StateFullError
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from funcmcp._state.caller_values import CallerValues, ValueOwner
-
-_logger = logging.getLogger("funcmcp")
 
 GRANT_SECONDS: Final = 90 * 86_400.0
 """Seconds after which an account is forgotten that was not renewed."""
@@ -44,6 +43,7 @@ NEVER_SECONDS: Final = 10 * 365 * 86_400.0
 _LEASE_SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 35.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_MAX_STORED_SCOPES, _MAX_SCOPE = 50, 255
 
 _MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "grant": {"access_token": str, "until": (int, float)},
@@ -70,6 +70,9 @@ class Tokens(NamedTuple):
     refresh_token: str | None
     scopes: tuple[str, ...] | None
 
+    def __repr__(self) -> str:
+        return f"Tokens(..., until={self.until!r}, scopes={self.scopes!r})"
+
 
 class AccountClient(Protocol):
     """This server as a client of an authorization server."""
@@ -90,6 +93,7 @@ class Accounts:
 
     Args:
         title: The name of the service, for people.
+        name: Its name in the log.
         prefix: The beginning of the names of its values.
         client: This server as a client of the service.
         open_values: Returns the values of callers.
@@ -102,17 +106,20 @@ class Accounts:
     def __init__(
         self,
         title: str,
+        name: str,
         prefix: str,
         client: AccountClient,
         open_values: Callable[[], CallerValues],
         clock: Callable[[], float],
     ) -> None:
         self.title = title
+        self._service = name
         self._prefix = prefix
         self._client = client
         self._open_values = open_values
         self._clock = clock
         self._renewals = TokenCache(clock)
+        self._log = LineLimit()
 
     async def read(self, owner: ValueOwner, kind: str) -> dict[str, Any] | None:
         """Return a record of a user; None if there is none that this version can read."""
@@ -225,6 +232,10 @@ class Accounts:
         stale = grant["access_token"]
         return await self._renewals.get((owner.mark, _digest(stale)), lambda: self._renewed(owner, stale))
 
+    async def finish(self, seconds: float) -> None:
+        """Wait for renewals whose callers have gone, at most so many seconds: a refresh token may serve once."""
+        await self._renewals.finish(seconds)
+
     async def refuse(self, owner: ValueOwner, token: str) -> None:
         """Renew an account whose token the service has refused, with the next call. Forget it if that is impossible."""
 
@@ -284,9 +295,9 @@ class Accounts:
             members["scopes"] = list(tokens.scopes)
         try:
             is_stored = await self._replace(owner, stale, members)
-        except StoreUnavailableError:
+        except (StateFullError, StoreUnavailableError) as error:
             # The token is valid all the same. If the refresh token was replaced, the user is asked again later.
-            _logger.warning("event=grant_not_stored service=%s", self.title)
+            self._log.write("event=grant_not_stored service=%s kind=%s", self._service, type(error).__name__)
             is_stored = True
         if not is_stored:
             await self._client.revoke(tokens.access_token, tokens.refresh_token)
@@ -338,6 +349,12 @@ class Accounts:
 
     def _name(self, kind: str) -> str:
         return f"{self._prefix} {kind}"
+
+
+def kept_scopes(scopes: Iterable[str]) -> tuple[str, ...] | None:
+    """Return those scopes of an answer that are stored: a limited number of limited length. None if there are none."""
+    short = [scope for scope in dict.fromkeys(scopes) if len(scope) <= _MAX_SCOPE]
+    return tuple(short[:_MAX_STORED_SCOPES]) or None
 
 
 def _record(kind: str, value: bytes | None) -> dict[str, Any] | None:

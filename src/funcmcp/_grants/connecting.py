@@ -47,6 +47,7 @@ from funcmcp._oauth_proxy.web import redirect
 from funcmcp._protocol.errors import CannotAskError, MCPError
 from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.key_values import StateFullError
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.seal import base64url
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, Response
@@ -87,6 +88,7 @@ class Service:
 
     Attributes:
         title: Its name, for people.
+        name: Its name in the configuration and in the log.
         key: The beginning of the keys of questions, and of the names of cookies.
         base: The URL of this server, without the path of the endpoint and a slash at the end.
         path: The path of the pages below it.
@@ -101,6 +103,7 @@ class Service:
     """
 
     title: str
+    name: str
     key: str
     base: str
     path: str
@@ -156,6 +159,8 @@ class Connector:
         self._server_name = server_name
         self._visits = visits
         self._clock = clock
+        self._answer_log, self._store_log = LineLimit(), LineLimit()
+        self._user_log, self._visit_log = LineLimit(), LineLimit()
         self.routes = (
             self._route("connect", ("GET", "POST"), self._connect),
             self._route("callback", ("GET",), self._callback),
@@ -306,7 +311,9 @@ class Connector:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
             kind, reason = type(error).__name__, escaped(str(error))
-            _logger.warning("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
+            self._visit_log.write(
+                "event=grant_visit_failed service=%s kind=%s reason=%s", self._service.name, kind, reason
+            )
             return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:
@@ -324,9 +331,9 @@ class Connector:
             return self._html(400, *_EXPIRED)
         expected = flow.get("subject")
         if not isinstance(expected, str) or not hmac.compare_digest(expected.encode(), subject.encode()):
-            _logger.warning(
+            self._user_log.write(
                 "event=grant_of_another_user service=%s user=%s browser=%s",
-                self._service.key,
+                self._service.name,
                 user_mark(expected if isinstance(expected, str) else None),
                 user_mark(subject),
             )
@@ -373,6 +380,8 @@ class Connector:
             return await self._failed(owner, 400, "The answer came from another authorization server.")
         code = query.get("code", "")
         if not 0 < len(code) <= _MAX_CODE or "error" in query:
+            reason = escaped(f"{query.get('error')}: {query.get('error_description', '')}")
+            self._answer_log.write("event=grant_failed service=%s step=authorize reason=%s", self._service.name, reason)
             return await self._failed(owner, 400, f"{title} has not allowed it.")
         form = {
             "grant_type": "authorization_code",
@@ -394,7 +403,7 @@ class Connector:
         await self._report_missing(owner, flow["scopes"], grant["scopes"])
         if isinstance(flow.get("subject"), str):
             await self._accounts.connect(owner, grant)
-            _logger.info("event=grant_connected service=%s user=%s", self._service.key, user_mark(flow["subject"]))
+            _logger.info("event=grant_connected service=%s user=%s", self._service.name, user_mark(flow["subject"]))
             return self._page(200, f"{title} is connected", "Close this page, and go back to your application.")
         return await self._show_code(owner, flow, grant)
 
@@ -468,7 +477,7 @@ class Connector:
         return CustomRoute(f"{self._service.served_path}/{name}", methods, answer, Access(allow_anonymous=True))
 
     def _not_stored(self, error: Exception) -> WebAnswer:
-        _logger.warning("event=grant_not_stored service=%s kind=%s", self._service.key, type(error).__name__)
+        self._store_log.write("event=grant_not_stored service=%s kind=%s", self._service.name, type(error).__name__)
         return self._html(503, "The server can't store the account now", "Try again later.")
 
     @property

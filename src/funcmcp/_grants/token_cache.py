@@ -26,6 +26,9 @@ class Issued(NamedTuple):
     token: str
     until: float
 
+    def __repr__(self) -> str:
+        return f"Issued(..., until={self.until!r})"
+
 
 class _Failure(NamedTuple):
     error: UpstreamTokenError
@@ -57,6 +60,17 @@ class TokenCache:
             running.add_done_callback(lambda task: self._end(key, task))
         # The shield keeps the shared request running if this caller is cancelled.
         return await asyncio.shield(running)
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for requests whose callers have gone, so that what they bring is stored.
+
+        Args:
+            seconds: Maximum number of seconds.
+        """
+        loop = asyncio.get_running_loop()
+        running = {task for task in self._running.values() if task.get_loop() is loop}
+        if running:
+            await asyncio.wait(running, timeout=seconds)
 
     def drop(self, key: tuple[str, ...], token: str) -> None:
         """Forget a token that an upstream has refused, unless it has been replaced already."""

@@ -10,6 +10,7 @@ Source: RFC 6749 sections 3.3 and 5.1 (the scopes of an answer), RFC 7009 (revoc
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 import json
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from funcmcp._auth.basic import basic_of
+from funcmcp._auth.client_options import made_assertion
 from funcmcp._auth.principal import UpstreamTokenError
-from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens
+from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens, kept_scopes
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._oauth_proxy.client_requests import ClientAuthentication
 from funcmcp._oauth_proxy.settings import user_mark
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     UpstreamError,
     UpstreamHTTP,
@@ -55,6 +58,7 @@ _DEFAULT_SECONDS: Final = 300.0
 
 _RENEW_SECONDS: Final = 60.0
 _MAX_TOKEN: Final = 8 * 1024
+_REVOKE_SECONDS: Final = 10.0
 _SUCCESSES: Final = frozenset({200, 204})
 _DEFAULT_METHODS: Final = ("client_secret_basic",)
 _CLIENT_ID: Final = "{client_id}"
@@ -79,7 +83,7 @@ class ProviderClient:
             assertion=None if provider.credential is None else self._assertion,
             clock=provider.clock,
         )
-        self._log = LineLimit()
+        self._limits: dict[tuple[str, int], LineLimit] = {}
 
     async def tokens(self, form: Mapping[str, str], now: float) -> Tokens:
         """See `AccountClient.tokens`."""
@@ -107,10 +111,11 @@ class ProviderClient:
         if revoke is None:
             return False
         try:
-            if isinstance(revoke, str):
-                return await self._revoke_at(revoke, access_token, refresh_token)
-            outcome = revoke(access_token)
-            return (await outcome if inspect.isawaitable(outcome) else outcome) is True
+            async with asyncio.timeout(_REVOKE_SECONDS):
+                if isinstance(revoke, str):
+                    return await self._revoke_at(revoke, access_token, refresh_token)
+                outcome = revoke(access_token)
+                return (await outcome if inspect.isawaitable(outcome) else outcome) is True
         except Exception as error:  # noqa: BLE001 - also one of the author's function: the account is deleted all the same
             self._log_failure("revoke", error, (access_token, refresh_token or ""))
             return False
@@ -133,22 +138,21 @@ class ProviderClient:
     async def _assertion(self, audience: str) -> str:
         """Return a signed assertion for an audience, which authenticates one request."""
         del audience
-        assertion = self._provider.credential() if self._provider.credential is not None else ""
-        return await assertion if inspect.isawaitable(assertion) else assertion
+        return "" if self._provider.credential is None else await made_assertion(self._provider.credential)
 
     def _log_failure(self, step: str, error: Exception, secrets: Iterable[str]) -> None:
         """Write a line about a failure, without the secrets that the service, or a function, may have repeated."""
         text = str(error)
         for secret in [*secrets, self._provider.client_secret or ""]:
             text = text.replace(secret, "***") if secret else text
-        # The text of the service may contain anything, so that it is escaped.
-        reason = text[:600].encode("unicode_escape").decode("ascii")
-        self._log.write(
+        level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
+        # Each level has a limit of its own, so that users who are refused don't hide what the operator has to do.
+        self._limits.setdefault((step, level), LineLimit(level)).write(
             "event=grant_failed service=%s step=%s kind=%s reason=%s",
             self._provider.name,
             step,
             type(error).__name__,
-            reason,
+            escaped(text),  # the text of the service may contain anything
         )
 
 
@@ -184,7 +188,9 @@ class ToolGrants:
         for provider in auth.grants:
             service = _service_of(provider, auth, visits)
             client = ProviderClient(provider)
-            accounts = Accounts(provider.title, f"grant {provider.name}", client, open_values, provider.clock)
+            accounts = Accounts(
+                provider.title, provider.name, f"grant {provider.name}", client, open_values, provider.clock
+            )
             self._accounts[provider.name] = accounts
             self._connectors[provider.name] = Connector(
                 service, client, accounts, server_name=server_name, visits=visits, clock=provider.clock
@@ -248,6 +254,10 @@ class ToolGrants:
             raise UpstreamTokenError("unavailable", _NO_STORE) from None
         _logger.info("event=grant_ended service=%s user=%s", name, user_mark(user.subject))
         return is_revoked
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for renewals whose callers have gone, at most so many seconds."""
+        await asyncio.gather(*(accounts.finish(seconds) for accounts in self._accounts.values()))
 
     async def _sign_out(self, issuer: str, subject: str) -> None:
         """Forget all accounts of a user, also at the services; raise StoreUnavailableError."""
@@ -333,6 +343,7 @@ def _service_of(provider: GrantProvider, auth: Auth, visits: Visits | None) -> S
     issuer = provider.issuer
     return Service(
         title=provider.title,
+        name=provider.name,
         key=f"grant-{provider.name}",
         base=base,
         path=path,
@@ -376,5 +387,4 @@ def _scopes_in(value: object) -> tuple[str, ...] | None:
     """Return the scopes of an answer, None if it has none. GitHub and others separate them with commas."""
     if not isinstance(value, str):
         return None
-    scopes = tuple(dict.fromkeys(value.replace(",", " ").split()))
-    return scopes[:MAX_SCOPES] or None
+    return kept_scopes(value.replace(",", " ").split())

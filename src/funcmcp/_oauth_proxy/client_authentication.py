@@ -49,6 +49,9 @@ class Credentials(NamedTuple):
     client_id: str | None
     secret: str | None
 
+    def __repr__(self) -> str:
+        return f"Credentials({self.client_id!r}, ...)"
+
 
 def credentials_of(request: WebRequest, form: Parameters) -> Credentials:
     """Return the credentials in a request; raise OAuthError if they are malformed, or contradict each other."""

@@ -30,7 +30,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from funcmcp._oauth_proxy.clients import ClientMetadataError, OAuthClient, display_name, says_it_has_key, texts_in
+from funcmcp._oauth_proxy.clients import (
+    DEFAULT_GRANT_TYPES,
+    ClientMetadataError,
+    OAuthClient,
+    display_name,
+    says_it_has_key,
+    texts_in,
+)
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError, checked_uris, is_host
 from funcmcp._protocol.codec import decode
 from funcmcp._state.rates import MemoryRates
@@ -283,7 +290,7 @@ def _client_in(body: bytes, url: str, host: str) -> OAuthClient:
         raise DocumentError("The description of the application contains a secret.")
     try:
         uris = checked_uris(document.get("redirect_uris"), application_type=document.get("application_type"))
-        grant_types = texts_in(document, "grant_types", ["authorization_code"])
+        grant_types = texts_in(document, "grant_types", DEFAULT_GRANT_TYPES)
         has_key = says_it_has_key(document)
     except (RedirectURIError, ClientMetadataError) as error:
         raise DocumentError(str(error)) from error

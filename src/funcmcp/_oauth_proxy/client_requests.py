@@ -6,31 +6,29 @@ section 2.2 and OpenID Connect Core 1.0 section 9 (``private_key_jwt`` and ``cli
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from funcmcp._auth.basic import basic_of
-from funcmcp._oauth_proxy.failures import PROVIDER_ANSWER
-from funcmcp._oauth_proxy.upstream import IssuedToken, UpstreamUnavailableError, failed
+from funcmcp._auth.client_options import METHODS
+from funcmcp._oauth_proxy.failures import CREDENTIAL_FAILED, PROVIDER_ANSWER
+from funcmcp._oauth_proxy.upstream import (
+    IssuedToken,
+    UpstreamError,
+    UpstreamMisconfiguredError,
+    UpstreamUnavailableError,
+    failed,
+)
 from funcmcp._protocol.codec import encode
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
-
-    AuthMethod = Literal["client_secret_basic", "client_secret_post", "client_secret_jwt"]
-
-RESERVED: Final = frozenset(
-    {
-        "client_id", "code_challenge", "code_challenge_method", "nonce", "redirect_uri", "request", "request_uri",
-        "response_mode", "response_type", "scope", "state",
-    }
-)  # fmt: skip
-"""Parameters of the authorization request that belong to the proxy."""
 
 RESERVED_AT_TOKEN: Final = frozenset(
     {
@@ -42,9 +40,7 @@ RESERVED_AT_TOKEN: Final = frozenset(
 
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ASSERTION_SECONDS: Final = 60
-_METHODS: Final = ("client_secret_basic", "client_secret_post", "client_secret_jwt")
-"""How a secret is sent. Of those that a provider supports, the proxy uses the first."""
-
+_CREDENTIAL_SECONDS: Final = 10.0
 _MIN_SIGNING_SECRET: Final = 32
 _MAX_SECONDS: Final = 86_400.0
 
@@ -93,17 +89,31 @@ class ClientAuthentication:
         Args:
             supported: The methods that the provider supports.
             audience: The URL of its token endpoint, for assertions.
+
+        Raises:
+            UpstreamMisconfiguredError: The function of the author that returns assertions has failed.
         """
         if self._assertion is not None:
-            return {}, self._with_assertion(await self._assertion(audience))
+            return {}, self._with_assertion(await self._asserted(self._assertion, audience))
         if self._secret is None:
             return {}, {"client_id": self._client_id}
-        method = self._method or next((name for name in _METHODS if name in supported), "client_secret_post")
+        method = self._method or next((name for name in METHODS if name in supported), "client_secret_post")
         if method == "client_secret_basic":
             return {"authorization": basic_of(self._client_id, self._secret)}, {}
         if method == "client_secret_jwt":
             return {}, self._with_assertion(self._signed_with_secret(self._secret, audience))
         return {}, {"client_id": self._client_id, "client_secret": self._secret}
+
+    async def _asserted(self, function: Callable[[str], Awaitable[str]], audience: str) -> str:
+        """Return the assertion of a function of the author, which may ask another server for it."""
+        try:
+            async with asyncio.timeout(_CREDENTIAL_SECONDS):
+                return await function(audience)
+        except UpstreamError:
+            raise
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error!s:.200}"
+            raise failed(UpstreamMisconfiguredError, CREDENTIAL_FAILED, detail) from error
 
     def _with_assertion(self, assertion: str) -> dict[str, str]:
         return {
@@ -129,22 +139,14 @@ class ClientAuthentication:
 
 
 def _check_method(option: str, method: str, secret: str | None) -> None:
-    if method not in _METHODS:
-        raise ValueError(f"{option} must be {', '.join(map(repr, _METHODS[:-1]))} or {_METHODS[-1]!r}.")
+    if method not in METHODS:
+        raise ValueError(f"{option} must be {', '.join(map(repr, METHODS[:-1]))} or {METHODS[-1]!r}.")
     if secret is None:
         raise ValueError(f"{option} needs client_secret.")
     if method == "client_secret_jwt" and len(secret.encode()) < _MIN_SIGNING_SECRET:
         raise ValueError(
             f"{option} 'client_secret_jwt' needs a secret of {_MIN_SIGNING_SECRET} bytes, because it signs (RFC 7518)."
         )
-
-
-def checked_parameters(option: str, parameters: Mapping[str, str] | None, reserved: frozenset[str]) -> dict[str, str]:
-    """Return the parameters of an option; raise ValueError if one of them belongs to the proxy."""
-    taken = reserved.intersection(parameters or {})
-    if taken:
-        raise ValueError(f"{option} can't contain {', '.join(sorted(taken))}: the proxy sends its own value.")
-    return dict(parameters or {})
 
 
 def url_with(endpoint: str, parameters: Mapping[str, str]) -> str:

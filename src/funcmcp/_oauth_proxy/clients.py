@@ -35,6 +35,11 @@ MAX_NAME = 100
 MAX_CLIENT_ID = 4096
 """Maximum number of characters of a client id that is read. A registration has fewer."""
 
+DEFAULT_GRANT_TYPES = ["authorization_code", "refresh_token"]
+"""What a client may use that names no grant types. The default of RFC 7591 section 2 has no refresh tokens, but the
+server may choose, and its answer says what it has chosen (section 3.2.1). The official SDK and FastMCP choose the same.
+"""
+
 _PURPOSE = "oauth client"
 _PURPOSE_WITH_SECRET = "oauth client with a secret"  # noqa: S105 - a name
 _UNNAMED = "An application without a name"
@@ -102,7 +107,7 @@ class Clients:
         metadata = _object(body)
         uris = checked_uris(metadata.get("redirect_uris"), application_type=metadata.get("application_type"))
         name = display_name(metadata.get("client_name"))
-        grant_types = texts_in(metadata, "grant_types", ["authorization_code"])
+        grant_types = texts_in(metadata, "grant_types", DEFAULT_GRANT_TYPES)
         if "authorization_code" not in grant_types:
             raise ClientMetadataError("grant_types must contain authorization_code.")
         if "code" not in texts_in(metadata, "response_types", ["code"]):

@@ -26,6 +26,7 @@ public issues for AADSTS90009 (Softeria/ms-365-mcp-server 502 and 508) and AADST
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from dataclasses import replace
@@ -33,13 +34,14 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlencode
 
+from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.entra_id import checked_guid
 from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._oauth_proxy.certificates import ClientCertificate
 from funcmcp._oauth_proxy.client_requests import issued_token_in
 from funcmcp._oauth_proxy.entra_errors import explanation_of
 from funcmcp._oauth_proxy.failures import PROVIDER_ANSWER, PROVIDER_REFUSES_SERVER, TENANT, TENANTS_FAILED
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim
+from funcmcp._oauth_proxy.id_tokens import IDTokens, exact_claim, text_claim, texts_claim
 from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
@@ -57,9 +59,10 @@ from funcmcp._objects.public_names import public
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from funcmcp._auth.client_options import MakeAssertion
     from funcmcp._auth.tokens.compact import SignedToken
     from funcmcp._auth.tokens.keys import KeySource, VerificationKey
-    from funcmcp._oauth_proxy.oidc import MakeAssertion, Provider
+    from funcmcp._oauth_proxy.oidc import Provider
 
     Credential = ClientCertificate | MakeAssertion
     AllowTenant = Callable[[str], bool | Awaitable[bool]]
@@ -76,6 +79,7 @@ _ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _GRAPH: Final = "https://graph.microsoft.com"
 _READ_USER: Final = f"{_GRAPH}/User.Read"
 _MAX_PAGES: Final = 20
+_TENANTS_SECONDS: Final = 5.0
 _OTHER_FORM: Final = "Microsoft Graph has returned groups in another form than expected"
 _TOO_MANY_GROUPS: Final = (
     "You are in more groups than Microsoft tells this server, so that it can't decide what you may do. Report it to "
@@ -143,19 +147,23 @@ class EntraID(OIDC):
         credential: In place of a secret, a `ClientCertificate`, a `ManagedIdentity`, or a function that returns a
             signed assertion (RFC 7523) for each request. The function may be async.
         tenants: Which tenants may sign in at ``"organizations"``: a list of their ids, or a function that gets the id
-            of a tenant and returns True for an allowed one. The function may be async, and decides again at a refresh.
+            of a tenant and returns True for an allowed one. The function may be async, has five seconds, and decides
+            again at a refresh.
         guests: Whether users of other tenants may sign in that are guests of this tenant.
         groups: What a user with too many groups for a token gets, if the registration has the claim ``groups``.
             ``"token"``: the sign-in is refused. ``"graph"``: the groups come from Microsoft Graph, with the permission
             User.Read. ``"ignore"``: the sign-ins of all users have no groups.
         on_behalf_of: The name of a scope that the registration exposes, such as ``"access_as_user"``. Tools then get
             tokens for other APIs by `Context.upstream_token`. None: they get none.
+        parameters: More parameters of the authorization request, such as ``{"domain_hint": "example.com"}``. A value of
+            ``""`` leaves out a parameter that the proxy would send, such as ``prompt``.
         clock: A function that returns seconds since 1970.
 
     Raises:
         TypeError: *tenants* is one string.
         ValueError: The tenant or the application id is not a GUID, there are both or neither of secret and credential,
-            ``"organizations"`` has no *tenants*, or *groups* or *on_behalf_of* is invalid.
+            ``"organizations"`` has no *tenants*, *groups* or *on_behalf_of* is invalid, or a parameter belongs to the
+            proxy.
     """
 
     def __init__(  # noqa: PLR0913 - the registration, and what the server does with its users
@@ -169,6 +177,7 @@ class EntraID(OIDC):
         guests: bool = False,
         groups: Literal["token", "graph", "ignore"] = "token",
         on_behalf_of: str | None = None,
+        parameters: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         if (client_secret is None) == (credential is None):
@@ -195,7 +204,7 @@ class EntraID(OIDC):
             discovery=_DISCOVERY_OF_ORGANIZATIONS if self._tenant is None else None,
             name="Microsoft",
             scopes=scopes,
-            parameters={"prompt": "select_account"},
+            parameters={"prompt": "select_account"} | checked_parameters("EntraID.parameters", parameters),
             credential=cast("MakeAssertion | None", credential),  # _assertion() reads a certificate
             token_exchange=on_behalf_of is not None,
             clock=clock,
@@ -240,8 +249,9 @@ class EntraID(OIDC):
             allowed: object = tenant in self._tenants
         else:
             try:
-                allowed = self._tenants(tenant)
-                allowed = await allowed if inspect.isawaitable(allowed) else allowed
+                async with asyncio.timeout(_TENANTS_SECONDS):
+                    allowed = self._tenants(tenant)
+                    allowed = await allowed if inspect.isawaitable(allowed) else allowed
             except Exception as error:
                 detail = f"{type(error).__name__}: {error!s:.200}"
                 raise failed(UpstreamMisconfiguredError, TENANTS_FAILED, detail) from error
@@ -311,7 +321,7 @@ class EntraID(OIDC):
         raise UpstreamRefusedError("the user has too many groups", _TOO_MANY_GROUPS)
 
     def _user_of(self, claims: dict[str, Any]) -> User:
-        object_id = text_claim(claims, "oid")
+        object_id = exact_claim(claims, "oid")
         if object_id is None:
             raise TokenError("The ID token has no object id.")
         tenant = claims.get("tid")
@@ -329,7 +339,7 @@ class EntraID(OIDC):
             f"{tenant}.{object_id}",
             name=text_claim(claims, "name", "preferred_username"),
             # Entra does not verify `email`. Only this optional claim says that the owner of the domain has.
-            email=text_claim(claims, "email") if claims.get("xms_edov") is True else None,
+            email=exact_claim(claims, "email") if claims.get("xms_edov") is True else None,
             tenant=tenant,
             roles=texts_claim(claims, "roles"),
             claims=claims,
@@ -378,7 +388,9 @@ def _issuer_of(tenant: str) -> str:
 
 
 def _checked_tenant(tenant: str, tenants: Sequence[str] | AllowTenant | None) -> str | None:
-    """Return the id of the only tenant, None for several; raise ValueError if it does not fit *tenants*."""
+    """Return the id of the only tenant, None for several; raise TypeError or ValueError if the two do not fit."""
+    if not isinstance(tenant, str):
+        raise TypeError('EntraID.tenant is one string; for several: EntraID("organizations", ..., tenants=[...]).')
     if tenant == _ORGANIZATIONS:
         if not tenants:
             raise ValueError(

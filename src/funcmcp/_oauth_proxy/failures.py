@@ -59,6 +59,11 @@ PROVIDER_REFUSES_SERVER: Final = Failure(
     "The provider does not accept the server. Check client_id and client_secret. A secret may have expired: create a "
     "new one. Users stay signed in meanwhile.",
 )
+CREDENTIAL_FAILED: Final = Failure(
+    "credential_failed",
+    PROVIDER_AWAY.user,
+    "The function credential= has failed, so the server can't authenticate at the provider. The line has its error.",
+)
 PROVIDER_REFUSED: Final = Failure(
     "provider_refused",
     f"The identity provider has not confirmed the sign-in. {_AGAIN}",
@@ -85,7 +90,7 @@ OTHER_PROVIDER: Final = Failure(
     "other_provider",
     f"The answer came from another identity provider. {_AGAIN}",
     "The answer of the provider names another issuer than the configured one, or none although the provider promises "
-    "one. Configure the issuer of the discovery document. Otherwise somebody mixes up providers.",
+    "one. Configure the issuer of the discovery document. If it is right, the answer comes from another provider.",
 )
 NO_REFRESH_TOKEN: Final = Failure(
     "no_refresh_token",
@@ -126,7 +131,7 @@ ID_TOKEN_OTHER_NONCE: Final = Failure(
     "id_token_other_nonce",
     f"The identity provider has answered for another sign-in. {_AGAIN}",
     "The ID token has the nonce of another sign-in. If it happens again, something between server and provider repeats "
-    "answers, or somebody tries to bring in a code of another sign-in.",
+    "answers, or an attacker sends a code of another sign-in.",
 )
 ID_TOKEN_SUBJECT: Final = Failure(
     "id_token_subject",
@@ -165,7 +170,20 @@ ID_TOKEN_SIGNATURE: Final = Failure(
 NOT_ALLOWED: Final = Failure(
     "not_allowed",
     "You may not use this server. Ask its operator for access.",
-    "The function allow has refused the user. The line has the same mark of the user as the other lines.",
+    "The function allow has refused the user. The digest in user= is that of the other lines about this user.",
+)
+ALLOW_FAILED: Final = Failure(
+    "allow_failed",
+    "The server can't determine whether you may use it. Try again later.",
+    "The function allow has raised an error, takes more than five seconds, or returns something else than True, False "
+    "or scopes. The line with event=oauth_allow_failed has the traceback.",
+)
+SUBJECT_OF_PROGRAM: Final = Failure(
+    "subject_of_program",
+    "Your id at the identity provider is the name of a program of this server. Report it to the operator of the "
+    "server.",
+    "A user has the name of one of OAuthProxy(programs=) as id, and would be the same caller. Give the program another "
+    "name.",
 )
 TENANT: Final = Failure(
     "tenant",
@@ -175,7 +193,7 @@ TENANT: Final = Failure(
 TENANTS_FAILED: Final = Failure(
     "tenants_failed",
     "The sign-in can't be checked at the moment. Try again in a minute.",
-    "The function of EntraID(tenants=) has raised an error.",
+    "The function of EntraID(tenants=) has raised an error, or takes more than five seconds.",
 )
 ACCOUNT: Final = Failure(
     "account",
@@ -227,6 +245,16 @@ SIGN_IN_ENDED: Final = Failure(
     "The sign-in has ended: by a sign-out, by its time, because the store has lost it, or because a refresh token was "
     "used twice (event=oauth_reuse).",
 )
+SIGN_IN_BUSY: Final = Failure(
+    "sign_in_busy",
+    "Another request renews this sign-in. Try again later.",
+    "Other requests renew the sign-in, and take long. After a process was killed that did so, it lasts 40 seconds.",
+)
+STORE_AWAY: Final = Failure(
+    "store_away",
+    "The store of the server can't be reached. Try again later.",
+    "The store of sign-ins does not answer, or takes no more records. It has a line of its own, with the reason.",
+)
 CLIENT_UNKNOWN: Final = Failure(
     "client_unknown",
     "The server does not know your application. Remove the server from your application and add it again.",
@@ -246,18 +274,18 @@ CLIENT_NOT_ALLOWED: Final = Failure(
 CLIENT_DOCUMENT: Final = Failure(
     "client_document",
     "The server can't find out about your application. Report it to the developers of the application.",
-    "The document of the client (CIMD) can't be used; the line has the reason. Without access to the internet: "
-    "OAuthProxy(client_documents=False).",
+    "The document of the client (CIMD) can't be used; the reason is at the end of the line. Without access to the "
+    "internet: OAuthProxy(client_documents=False).",
 )
 REGISTRATION: Final = Failure(
     "registration",
     f"The server does not register your application. {_DEVELOPERS}",
-    "The client has sent a registration that is not allowed; the line has the reason.",
+    "The client has sent a registration that is not allowed; the reason is at the end of the line.",
 )
 REQUEST: Final = Failure(
     "request",
     f"The request of your application is not valid. {_DEVELOPERS}",
-    "The client has sent a request that OAuth, or this server, does not allow; the line has the reason.",
+    "The client has sent a request that OAuth, or this server, does not allow; the reason is at the end of the line.",
 )
 TOO_MANY: Final = Failure(
     "too_many",

@@ -65,7 +65,7 @@ class Flow:
         extra: Members of the record that this version does not know.
     """
 
-    secret: bytes
+    secret: bytes = field(repr=False)
     client: str
     redirect_uri: str
     state: str | None
@@ -73,7 +73,7 @@ class Flow:
     challenge: str
     refreshes: bool
     began: int
-    code: str = ""
+    code: str = field(default="", repr=False)
     jkt: str | None = None
     extra: Extra = field(default_factory=dict)
 

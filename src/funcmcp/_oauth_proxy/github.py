@@ -5,7 +5,8 @@ e-mail address and, if organizations are configured, the memberships. The access
 so it renews the sign-in (`oauth2`): the API is asked for the user again.
 
 Source: GitHub Docs, "Authorizing OAuth apps", "Refreshing user access tokens", REST API "Users", "Emails" and
-"Organization members". GitHub answers with 200 to a code that it does not accept; the error is in the body.
+"Organization members", "Rate limits for the REST API" (a 403, or a 429, with a message). GitHub answers with 200 to a
+code that it does not accept; the error is in the body.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.failures import ACCOUNT, PROVIDER_ANSWER
-from funcmcp._oauth_proxy.id_tokens import text_claim
+from funcmcp._oauth_proxy.id_tokens import exact_claim, text_claim
 from funcmcp._oauth_proxy.oauth2 import OAuth2
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
 from funcmcp._objects.public_names import public
@@ -44,14 +46,16 @@ class GitHub(OAuth2):
             unless `OAuthProxy.allow` decides otherwise.
         site: The URL of GitHub, for GitHub Enterprise Server.
         api: The URL of its REST API.
+        parameters: More parameters of the authorization request, such as ``{"allow_signup": "false"}``.
         ca_file: A PEM file with certificate authorities that are trusted as well, for GitHub Enterprise Server.
 
     Raises:
-        ValueError: *organizations* is empty, the id or the secret is missing, or the file has no certificates.
+        ValueError: *organizations* is empty, the id or the secret is missing, a parameter belongs to the proxy, or the
+            file has no certificates.
         TypeError: *organizations* is one string.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the registration, and what the server does with its users
         self,
         client_id: str,
         client_secret: str,
@@ -59,6 +63,7 @@ class GitHub(OAuth2):
         organizations: Sequence[str] | None,
         site: str = _SITE,
         api: str = _API,
+        parameters: Mapping[str, str] | None = None,
         ca_file: str | os.PathLike[str] | None = None,
     ) -> None:
         if isinstance(organizations, str):
@@ -78,6 +83,7 @@ class GitHub(OAuth2):
             user=_user_of,
             scopes=["read:user", "user:email", *([] if organizations is None else ["read:org"])],
             token_endpoint_auth_method="client_secret_post",  # noqa: S106 - the name of a method
+            parameters=checked_parameters("GitHub.parameters", parameters),
             name="GitHub",
             issuer=f"{site}/login/oauth",
             ca_file=ca_file,
@@ -121,11 +127,17 @@ class GitHub(OAuth2):
         status, value = await self._http.request("GET", f"{self._api}{path}", headers, None)
         if status == 401:  # noqa: PLR2004 - Unauthorized
             raise UpstreamRefusedError("GitHub does not accept its access token any more")
-        if status in {403, 404} and missing is not None:
+        if status in {403, 404} and missing is not None and not _is_rate_limit(value):
             return missing
         if status != 200:  # noqa: PLR2004 - OK
             raise UpstreamUnavailableError(f"status {status} for {path}")
         return value
+
+
+def _is_rate_limit(answer: Any) -> bool:
+    """Return whether an answer refuses a request only for now. GitHub does so with 403, as for what is forbidden."""
+    message = answer.get("message") if isinstance(answer, dict) else None
+    return isinstance(message, str) and "rate limit" in message.lower()
 
 
 def _user_of(account: Mapping[str, Any]) -> User:
@@ -134,7 +146,7 @@ def _user_of(account: Mapping[str, Any]) -> User:
         name=text_claim(dict(account), "name", "login"),
         email=account["email"],
         roles=frozenset(account["organizations"]),
-        claims={"login": account.get("login"), "organizations": account["organizations"]},
+        claims=account,
     )
 
 
@@ -142,5 +154,5 @@ def _primary(emails: Any) -> str | None:
     """Return the primary address, if GitHub has verified it."""
     for entry in emails if isinstance(emails, list) else []:
         if isinstance(entry, dict) and entry.get("primary") is True and entry.get("verified") is True:
-            return text_claim(entry, "email")
+            return exact_claim(entry, "email")
     return None

@@ -65,6 +65,7 @@ class HeadlessClient:
     """
 
     def __init__(self, proxy: OAuthProxy, server: str) -> None:
+        proxy.raise_failures()
         self._proxy = proxy
         self._server = server
         self._issuer = proxy.resource.authorization_servers[0]

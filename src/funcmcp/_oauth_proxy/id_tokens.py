@@ -44,6 +44,9 @@ _MAX_TIME = 2**53
 _MAX_TOKEN = 192 * 1024
 """Maximum number of characters of a token. It comes in an answer of the provider, which has 256 KiB at most."""
 
+MAX_EXACT = 255
+"""Maximum number of characters of a subject (OpenID Connect Core 1.0 section 2), and of a claim that decides."""
+
 _PAIRS = (("email", "email_verified"), ("phone_number", "phone_number_verified"))
 """Claims, and the claims that say whether they are verified."""
 
@@ -156,6 +159,8 @@ class IDTokens:
         subject = claims.get("sub")
         if not isinstance(subject, str) or not subject:
             raise IDTokenError(ID_TOKEN_SUBJECT, f"it is of the type {type(subject).__name__}")
+        if len(subject) > MAX_EXACT:
+            raise IDTokenError(ID_TOKEN_SUBJECT, f"it has {len(subject)} characters, and {MAX_EXACT} are allowed")
 
 
 def _check_times(claims: dict[str, Any], now: float) -> None:
@@ -197,7 +202,7 @@ def _equal(value: object, expected: str) -> bool:
 
 
 def text_claim(claims: dict[str, Any], *names: str) -> str | None:
-    """Return the first of some claims that is a text; None if there is none."""
+    """Return the first of some claims that is a text, for people to read; None if there is none. A long one is cut."""
     for name in names:
         value = claims.get(name)
         if isinstance(value, str) and value:
@@ -205,9 +210,18 @@ def text_claim(claims: dict[str, Any], *names: str) -> str | None:
     return None
 
 
-def verified_email(claims: dict[str, Any]) -> str | None:
+def exact_claim(claims: Mapping[str, Any], name: str) -> str | None:
+    """Return a claim by which a server decides; None if it is not a text of at most 255 printable characters.
+
+    It is never cut: the beginning of ``somebody@example.com.evil.example`` is an address of example.com.
+    """
+    value = claims.get(name)
+    return value if isinstance(value, str) and 0 < len(value) <= MAX_EXACT and value.isprintable() else None
+
+
+def verified_email(claims: Mapping[str, Any]) -> str | None:
     """Return the e-mail address, if the issuer says that it has verified it."""
-    return text_claim(claims, "email") if claims.get("email_verified") is True else None
+    return exact_claim(claims, "email") if claims.get("email_verified") is True else None
 
 
 def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.web import Parameters
 
-GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+ASSERTION_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 PROFILE: Final = "urn:ietf:params:oauth:grant-profile:id-jag"
 _TYPE: Final = "oauth-id-jag+jwt"
 _ALGORITHMS: Final = ALGORITHMS - SHARED_SECRET_ALGORITHMS

@@ -39,7 +39,10 @@ class LocalProvider:
     Attributes:
         name: What the page says about it.
         issuer: None.
+        needs_registration: False: the operator registers no redirect URI.
     """
+
+    needs_registration: Final = False
 
     def __init__(self, user: User, keys: KeyRing) -> None:
         self.name: str = f"this machine, as {user.name or user.subject}"

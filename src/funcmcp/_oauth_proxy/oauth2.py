@@ -17,18 +17,20 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
+from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._oauth_proxy.client_requests import (
-    RESERVED,
     RESERVED_AT_TOKEN,
     ClientAuthentication,
-    checked_parameters,
+    issued_token_in,
     refresh_token_in,
     url_with,
 )
 from funcmcp._oauth_proxy.failures import PROVIDER_REFUSED, PROVIDER_USER
 from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
+    IssuedToken,
     SignIn,
     UpstreamError,
     UpstreamHTTP,
@@ -39,12 +41,13 @@ from funcmcp._oauth_proxy.upstream import (
     failed,
 )
 from funcmcp._objects.public_names import public
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from funcmcp._oauth_proxy.client_requests import AuthMethod
+    from funcmcp._auth.client_options import AuthMethod
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
 
     Claims = Mapping[str, Any]
@@ -85,10 +88,14 @@ class OAuth2:
         parameters: More parameters of the authorization request. A value of ``""`` leaves out a parameter that the
             proxy would send.
         token_parameters: More parameters of the requests with a code or a refresh token.
+        token_member: The member of an answer of *token* that has ``access_token`` and ``refresh_token``, such as
+            ``"authed_user"`` for user tokens of Slack. None, or if an answer lacks it: the answer itself has them.
         token_endpoint_auth_method: How the proxy sends its secret: ``"client_secret_basic"``, ``"client_secret_post"``,
             or ``"client_secret_jwt"``. None: by HTTP Basic.
         pkce: Whether the provider supports PKCE. False: only state and a cookie bind a code to the sign-in.
         revoke: The URL at which a token is revoked (RFC 7009); None: a sign-in can't be revoked at the provider.
+        token_for_tools: Whether tools get the access token of the user by `Context.upstream_token`, for the API of the
+            provider itself. The access token of the proxy then carries it, encrypted.
         headers: More header fields of all requests, such as ``{"Notion-Version": "2022-06-28"}``. A function for
             *userinfo* sends its own.
         name: The name of the provider, for people; by default the host of *authorize*.
@@ -100,6 +107,7 @@ class OAuth2:
     Attributes:
         issuer: The issuer.
         name: The name of the provider, for people.
+        exchanges_tokens: Whether tools get the access token of the user.
 
     Raises:
         TypeError: *scopes* or *insecure_hosts* is one string.
@@ -134,9 +142,11 @@ class OAuth2:
         scope_separator: str = " ",
         parameters: Mapping[str, str] | None = None,
         token_parameters: Mapping[str, str] | None = None,
+        token_member: str | None = None,
         token_endpoint_auth_method: AuthMethod | None = None,
         pkce: bool = True,
         revoke: str | None = None,
+        token_for_tools: bool = False,
         headers: Mapping[str, str] | None = None,
         name: str | None = None,
         issuer: str | None = None,
@@ -144,31 +154,29 @@ class OAuth2:
         insecure_hosts: Collection[str] = (),
     ) -> None:
         hosts = checked_insecure_hosts("OAuth2.insecure_hosts", insecure_hosts)
-        urls = {"authorize": authorize, "token": token, "revoke": revoke, "userinfo": userinfo}
-        for option, url in urls.items():
-            if isinstance(url, str):
-                checked(f"OAuth2.{option}", url, hosts)
+        _check_urls({"authorize": authorize, "token": token, "revoke": revoke, "userinfo": userinfo}, hosts)
         if isinstance(scopes, str):
             raise TypeError("OAuth2.scopes is a list of strings, not one string.")
         if client_secret is None and not pkce:
-            raise ValueError(
-                "OAuth2 needs client_secret or PKCE: without both, whoever has a code can sign in with it."
-            )
+            raise ValueError("OAuth2 needs client_secret or PKCE: without both, a code is enough to sign in.")
         self.issuer: str | None = issuer
         self.name: str = name or checked("OAuth2.authorize", authorize, hosts).hostname or authorize
+        self.exchanges_tokens: bool = token_for_tools
         self._client_id = client_id
-        self._authorize, self._token, self._revoke = authorize, token, revoke
-        self._userinfo = userinfo
+        self._authorize, self._token, self._revoke, self._userinfo = authorize, token, revoke, userinfo
         self._read_user = user
+        self._scopes = frozenset(scopes)
         self._scope = scope_separator.join(scopes)
-        self._parameters = checked_parameters("OAuth2.parameters", parameters, RESERVED)
+        self._parameters = checked_parameters("OAuth2.parameters", parameters)
         self._token_parameters = checked_parameters("OAuth2.token_parameters", token_parameters, RESERVED_AT_TOKEN)
+        self._token_member = token_member
         self._authentication = ClientAuthentication(
             "OAuth2", client_id, client_secret, method=token_endpoint_auth_method
         )
         self._pkce = pkce
         self._headers = dict(headers or {})
         self._http = UpstreamHTTP(ca_file=ca_file)
+        self._ignored = LineLimit()
 
     def __repr__(self) -> str:
         return f"OAuth2({self._client_id!r}, authorize={self._authorize!r})"
@@ -199,9 +207,8 @@ class OAuth2:
         answer = await self._request_tokens(form)
         user = await self._user(answer)
         refresh_token = refresh_token_in(answer)
-        if refresh_token is None:
-            return SignIn(user, f"{_ACCESS}{answer['access_token']}")
-        return SignIn(user, f"{_REFRESH}{refresh_token}")
+        renewal = f"{_ACCESS}{answer['access_token']}" if refresh_token is None else f"{_REFRESH}{refresh_token}"
+        return SignIn(user, renewal, self._token_in(answer))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         """See `Upstream.refresh`."""
@@ -212,10 +219,29 @@ class OAuth2:
             new_token = refresh_token_in(answer)
         else:
             answer = {"access_token": refresh_token.removeprefix(_ACCESS)}
-        user = await self._user(answer)
+        try:
+            user = await self._user(answer)
+        except UpstreamUnavailableError as error:
+            if new_token is None:
+                raise
+            # The provider has replaced its refresh token, so an error would end the sign-in. The user stays as before.
+            self._ignored.write("event=oauth_userinfo_ignored issuer=%s reason=%s", self.name, escaped(str(error)))
+            return SignIn(None, f"{_REFRESH}{new_token}")
         if user.subject != subject:
             raise UpstreamRefusedError("the refresh is another user's")
-        return SignIn(user, None if new_token is None else f"{_REFRESH}{new_token}")
+        return SignIn(user, None if new_token is None else f"{_REFRESH}{new_token}", self._token_in(answer))
+
+    async def exchange_token(self, access_token: str, scopes: Sequence[str], audience: str | None) -> IssuedToken:
+        """See `TokenExchanger.exchange_token`. The token is that of the sign-in: there is no other API to ask for."""
+        missing = sorted(set(scopes) - self._scopes)
+        if missing or audience is not None:
+            reason = f"OAuth2.scopes lacks {', '.join(missing)!r:.200}" if missing else "OAuth2 knows no audience"
+            raise UpstreamMisconfiguredError(reason)
+        return IssuedToken(access_token, None)
+
+    def _token_in(self, answer: Claims) -> IssuedToken | None:
+        """Return the access token in an answer, if tools get it. Providers call its type differently."""
+        return issued_token_in({**answer, "token_type": "bearer"}) if self.exchanges_tokens else None
 
     async def revoke(self, refresh_token: str) -> bool:
         """See `Upstream.revoke`."""
@@ -236,6 +262,10 @@ class OAuth2:
         """Send a code or a refresh token; return an answer with an access token."""
         sent = {name: value for name, value in (form | self._token_parameters).items() if value}
         answer = await self._post(self._token, sent)
+        nested = answer.get(self._token_member) if self._token_member is not None else None
+        if isinstance(nested, dict):
+            # The tokens beside it, if there are any, are of a bot and not of the user.
+            answer = {name: value for name, value in answer.items() if name != "refresh_token"} | nested
         token = answer.get("access_token")
         if not isinstance(token, str) or not token:
             detail = f"the answer has no access token; it has {', '.join(answer)[:200]!r}"
@@ -271,6 +301,13 @@ class OAuth2:
             return await self._http.call_api(self._userinfo, answer["access_token"], headers=self._headers)
         claims = self._userinfo(answer, self._http)
         return await claims if inspect.isawaitable(claims) else claims
+
+
+def _check_urls(urls: Mapping[str, object], insecure_hosts: Collection[str]) -> None:
+    """Raise ValueError if the URL of an option is not secure. Options that are no text are not checked."""
+    for option, url in urls.items():
+        if isinstance(url, str):
+            checked(f"OAuth2.{option}", url, insecure_hosts)
 
 
 def _is_usable(user: object) -> bool:

@@ -19,7 +19,6 @@ authorization requests).
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,15 +27,14 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.client_options import checked_parameters, made_assertion
 from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._oauth_proxy.client_requests import (
-    RESERVED,
     RESERVED_AT_TOKEN,
     ClientAuthentication,
-    checked_parameters,
     issued_token_in,
     refresh_token_in,
     url_with,
@@ -71,17 +69,16 @@ from funcmcp._oauth_proxy.upstream import (
     failed,
 )
 from funcmcp._objects.public_names import public
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from funcmcp._auth.client_options import AuthMethod, MakeAssertion
     from funcmcp._auth.tokens.keys import KeySource
-    from funcmcp._oauth_proxy.client_requests import AuthMethod
     from funcmcp._oauth_proxy.identity_assertions import IdentityAssertion
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest, IssuedToken, UpstreamError
-
-    MakeAssertion = Callable[[], str | Awaitable[str]]
 
 _logger = logging.getLogger("funcmcp")
 
@@ -222,7 +219,7 @@ class OIDC:
         self._discovery = discovery or issuer.removesuffix("/") + _DISCOVERY
         self._client_id = client_id
         self._scopes = _checked_scopes(scopes)
-        self._parameters = checked_parameters("OIDC.parameters", parameters, RESERVED)
+        self._parameters = checked_parameters("OIDC.parameters", parameters)
         self._token_parameters = checked_parameters("OIDC.token_parameters", token_parameters, RESERVED_AT_TOKEN)
         self._endpoints = _checked_endpoints(endpoints, self._insecure_hosts)
         self._credential = credential
@@ -234,6 +231,7 @@ class OIDC:
         self._requires_nonce = requires_nonce
         self._roles_claim = roles_claim
         self._has_logged_roles = False
+        self._ignored = LineLimit()
         self._clock = clock
         self._ca_file = ca_file
         self._http = UpstreamHTTP(ca_file=ca_file)
@@ -295,7 +293,7 @@ class OIDC:
             if answer.get("id_token") is not None:
                 user = await self._user_in(provider, answer, None)
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
+            self._ignored.write("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
         sign_in = await self._sign_in(answer, user)
@@ -378,12 +376,11 @@ class OIDC:
         if self._has_logged_roles:
             return
         self._has_logged_roles = True
-        claim = self._roles_claim.encode("unicode_escape").decode("ascii")
         _logger.warning(
             "event=oauth_no_roles issuer=%s claim=%s: the claim of a user %s, so the user has no roles. "
             "OIDC(roles_claim=) names the claim, or a path to it such as realm_access.roles. This is logged once.",
             self._issuer,
-            claim,
+            escaped(self._roles_claim),
             problem,
         )
 
@@ -411,7 +408,7 @@ class OIDC:
         except MissingKeyError as error:
             raise failed(UpstreamUnavailableError, ID_TOKEN_KEY, error) from error
         except TokenError as error:
-            _logger.warning(
+            self._ignored.write(
                 "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",
                 self._issuer,
                 escaped(str(error)),
@@ -459,8 +456,7 @@ class OIDC:
     async def _assertion(self, audience: str) -> str:
         """Return a signed assertion for an audience, which authenticates one request."""
         del audience
-        assertion = self._credential() if self._credential is not None else ""
-        return await assertion if inspect.isawaitable(assertion) else assertion
+        return "" if self._credential is None else await made_assertion(self._credential)
 
     async def _discover(self) -> Provider:
         """Return what the provider says about itself, from the cache if possible."""
@@ -552,7 +548,8 @@ class OIDC:
         try:
             checked(name, value, self._insecure_hosts)
         except ValueError:
-            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}"
+            advice = "name an internal address in endpoints=, or, for development, the host in insecure_hosts="
+            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}; {advice}"
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason) from None
         return value
 

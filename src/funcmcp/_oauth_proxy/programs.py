@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -26,12 +27,12 @@ from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS, Stat
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._auth.tokens.proofs import UsedProofs
 
-GRANT_TYPE: Final = "client_credentials"
+PROGRAM_GRANT: Final = "client_credentials"
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 STATEMENT_ALGORITHMS: Final = ALGORITHMS - SHARED_SECRET_ALGORITHMS
 LEEWAY: Final = 60
@@ -64,7 +65,7 @@ class Program:
         roles: Its roles.
 
     Raises:
-        TypeError: The scopes or the roles are one string.
+        TypeError: The scopes or the roles are one string, or a secret is None.
         ValueError: There is neither a secret nor a key, or no scope; a secret is not valid; or the keys are secrets.
     """
 
@@ -79,6 +80,8 @@ class Program:
                 raise TypeError(f"Program.{name} is a list of strings, not one string.")
         if not self.scopes:
             raise ValueError("A Program needs at least one scope.")
+        if self.secret is None:  # what os.environ.get returns
+            raise TypeError("Program.secret is None. Set the environment variable that it comes from.")
         secrets = [self.secret] if isinstance(self.secret, str) else list(self.secret)
         if not secrets and self.keys is None:
             raise ValueError("A Program needs at least one secret, or keys.")
@@ -107,7 +110,7 @@ class Programs:
         has_keys: Whether a program has keys.
 
     Raises:
-        TypeError: A program is not a `Program`.
+        TypeError: The programs are not a mapping, or a program is not a `Program`.
         ValueError: There are no programs, a name or a scope is not valid, or two programs have one secret.
     """
 
@@ -120,6 +123,8 @@ class Programs:
         used: UsedProofs,
         clock: Callable[[], float],
     ) -> None:
+        if not isinstance(programs, Mapping):
+            raise TypeError('OAuthProxy.programs is a dict with a Program for each name: {"reports": Program(...)}.')
         if not programs:
             raise ValueError("OAuthProxy.programs needs at least one program, or leave it out.")
         self._programs = dict(programs)

@@ -25,9 +25,8 @@ from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
+from funcmcp._oauth_proxy.identity_assertions import PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
@@ -109,11 +108,6 @@ class _Endpoint(NamedTuple):
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
     issuer = settings.issuer
-    grant_types = ["authorization_code", "refresh_token"]
-    if settings.assertions is not None:
-        grant_types.append(GRANT_TYPE)
-    if settings.programs is not None:
-        grant_types.append(PROGRAM_GRANT_TYPE)
     document: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/oauth/authorize",
@@ -124,7 +118,7 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "scopes_supported": list(settings.scopes),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": grant_types,
+        "grant_types_supported": settings.grant_types,
         # Registered clients have no secret, so "none" is first: some clients choose the first one.
         "token_endpoint_auth_methods_supported": list(_AUTH_METHODS),
         "revocation_endpoint_auth_methods_supported": list(_AUTH_METHODS),
@@ -210,7 +204,7 @@ class OAuthProxy:
         scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
-            may have. It may be async. None: every user of the upstream may sign in.
+            may have. It may be async, and has five seconds. None: every user of the upstream may sign in.
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
             ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
             `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
@@ -252,7 +246,8 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
+        TypeError: *upstream* is not an identity provider, *scopes* or *programs* is not a dict, or *claims* or
+            *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
             it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
             *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
@@ -303,7 +298,7 @@ class OAuthProxy:
         self._settings = settings = ProxySettings(
             url=url,
             issuer=issuer,
-            upstream=upstream,
+            upstream=_checked_upstream(upstream),
             scopes=_checked_scopes(scopes),
             keys=own_keys,
             clients=Clients(own_keys, takes_proofs=dpop is not None),
@@ -374,6 +369,11 @@ class OAuthProxy:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
 
+    @property
+    def has_registration(self) -> bool:
+        """Whether the server is registered at its identity provider. A `LocalProvider` needs no registration."""
+        return bool(getattr(self.upstream, "needs_registration", True))
+
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
 
@@ -433,12 +433,14 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        sign_ins = self._settings.sign_ins
+        if sign_ins is not None:  # first, because a service of a grant may be slow
+            await sign_ins.sign_out(subject)
+            log_event("signed_out", "-", subject)
         for sign_out in self.visits.sign_outs:
             await sign_out(subject)
-        if self._settings.sign_ins is None:
+        if sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
-        await self._settings.sign_ins.sign_out(subject)
-        log_event("signed_out", "-", subject)
 
     async def check(self) -> None:
         """Look beside serving whether the identity provider can be used; the log says what is wrong."""
@@ -474,10 +476,19 @@ class OAuthProxy:
         }
         return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
-    async def aclose(self) -> None:
-        """Close the connections of the store."""
-        if self.store is not None:
-            await self.store.aclose()
+    def raise_failures(self) -> None:
+        """Raise what *allow* and *claims* raise, in place of an outage. For tests."""
+        self._settings.allow_functions.raises = self._settings.claims.functions.raises = True
+
+    async def aclose(self, seconds: float = 5.0) -> None:
+        """Close the connections of the store, after the renewals that are running.
+
+        Args:
+            seconds: Maximum number of seconds for the renewals, whose clients have gone.
+        """
+        if self._settings.sign_ins is not None:
+            await self._settings.sign_ins.finish(seconds)
+            await self._settings.sign_ins.store.aclose()
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""
@@ -570,6 +581,16 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     return bearer
 
 
+def _checked_upstream(upstream: Upstream) -> Upstream:
+    """Return an upstream; raise TypeError for another object, such as the URL of the identity provider."""
+    if not callable(getattr(upstream, "authorization_url", None)):
+        raise TypeError(
+            "OAuthProxy.upstream is an identity provider, such as OIDC(issuer, client_id, client_secret), not "
+            f"{type(upstream).__name__}."
+        )
+    return upstream
+
+
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
@@ -647,9 +668,10 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     """Return an issuer without a slash at the end; raise ValueError if it is not the beginning of the URL."""
     issuer = issuer.removesuffix("/")
     if not f"{url}/".startswith(f"{issuer}/") or not issuer.startswith(origin):
+        examples = " or ".join(dict.fromkeys([repr(origin), repr(url.rpartition("/")[0])]))
         raise ValueError(
-            f"OAuthProxy.issuer must be the beginning of the URL, such as {origin!r} or {url.rpartition('/')[0]!r}; "
-            f"got {issuer!r}. The endpoints of the sign-in are below it."
+            f"OAuthProxy.issuer must be the beginning of the URL, such as {examples}; got {issuer!r}. The endpoints of "
+            "the sign-in are below it."
         )
     segments = issuer.removeprefix(origin).split("/")[1:]
     if not all(map(_SEGMENT.fullmatch, segments)):

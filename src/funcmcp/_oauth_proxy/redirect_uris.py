@@ -2,7 +2,8 @@
 
 How it works: an address is allowed by its scheme and by the form of each of its parts, after it has been parsed, and a
 request has to repeat a registered address character by character. The only exception is the port of a loopback address:
-a program on the user's machine gets a free port each time.
+a program on the user's machine gets a free port each time. There, an address without a path is the same as with a
+slash: libraries of clients add it to one of the two.
 
 Source: RFC 6749 section 3.1.2 (no fragment), RFC 8252 sections 7.1 (private-use schemes), 7.3 (loopback addresses with
 any port) and 8.4, RFC 9700 section 2.1 (exact comparison); MCP security best practices, "Confused Deputy Problem".
@@ -115,7 +116,9 @@ def _check(uri: str) -> None:
 
 def _is_same_but_port(uri: str, registered: str) -> bool:
     requested, expected = _LOOPBACK.fullmatch(uri), _LOOPBACK.fullmatch(registered)
-    if requested is None or expected is None or requested.groups() != expected.groups():
+    if requested is None or expected is None or requested[1] != expected[1]:
+        return False
+    if (requested[2] or "/") != (expected[2] or "/"):  # RFC 3986 section 6.2.3: an empty path is a slash
         return False
     try:
         _check(uri)

@@ -50,9 +50,9 @@ class Refresh:
     client: str
     scopes: tuple[str, ...]
     signed_in: int
-    upstream_token: str
+    upstream_token: str = field(repr=False)
     jkt: str | None = None
-    claims: Mapping[str, Any] = field(default_factory=dict)
+    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extra: Extra = field(default_factory=dict)
 
 

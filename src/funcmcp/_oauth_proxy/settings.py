@@ -5,10 +5,17 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from funcmcp._auth.dpop import normalized
+from funcmcp._oauth_proxy.author_functions import AuthorFunctions
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._oauth_proxy.failures import ALLOW_FAILED
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
+from funcmcp._oauth_proxy.renewals import Renewals
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
 
@@ -85,6 +92,8 @@ class ProxySettings:
         clock: A function that returns seconds since 1970.
         rates: How often an address may use the endpoints.
         log: Writes what fails.
+        renewals: Renewals that have not reached the client, without a store.
+        allow_functions: Calls `allow`.
     """
 
     url: str
@@ -108,6 +117,8 @@ class ProxySettings:
     clock: Callable[[], float]
     rates: AddressRates = field(default_factory=AddressRates)
     log: SignInLog = field(default_factory=SignInLog)
+    renewals: Renewals = field(default_factory=Renewals)
+    allow_functions: AuthorFunctions = field(default_factory=partial(AuthorFunctions, "allow", ALLOW_FAILED))
 
     @property
     def origin(self) -> str:
@@ -119,6 +130,16 @@ class ProxySettings:
     def callback(self) -> str:
         """The URL to which the identity provider sends the browser back."""
         return f"{self.issuer}/oauth/callback"
+
+    @property
+    def grant_types(self) -> list[str]:
+        """The grant types of the token endpoint."""
+        grant_types = ["authorization_code", "refresh_token"]
+        if self.assertions is not None:
+            grant_types.append(ASSERTION_GRANT)
+        if self.programs is not None:
+            grant_types.append(PROGRAM_GRANT)
+        return grant_types
 
     async def find_client(self, client_id: str | None) -> OAuthClient | None:
         """Return the client with an id, None for an unknown one.
@@ -164,9 +185,25 @@ class ProxySettings:
         if self.allowed_clients is not None and not self.allowed_clients.allows_document(url):
             raise ClientNotAllowedError
 
+    def is_of_program(self, subject: str) -> bool:
+        """Return whether a subject is the name of a program, so that no user may have it (RFC 9068 section 5)."""
+        return self.programs is not None and subject in self.programs
+
+    async def is_from_upstream(self, issuer: str | None) -> bool:
+        """Return whether the ``iss`` of an answer is that of the upstream (RFC 9207), or may be missing."""
+        if issuer is not None:
+            return issuer == self.upstream.issuer
+        return not await self.upstream.requires_issuer()
+
     def is_resource(self, resource: str) -> bool:
-        """Return whether a resource is the endpoint. A slash at the end is ignored."""
-        return resource.removesuffix("/") == self.url
+        """Return whether a resource is the endpoint.
+
+        A slash at the end and the letters of the scheme and the host play no part (MCP "basic/authorization",
+        "Canonical Server URI"), and neither does a query: clients whose users enter a URL with one repeat it. A token
+        is for the endpoint in any case.
+        """
+        url = normalized(resource) if "#" not in resource else None  # RFC 8707 section 2: no fragment
+        return url is not None and url.removesuffix("/") == (normalized(self.url) or "").removesuffix("/")
 
 
 def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:

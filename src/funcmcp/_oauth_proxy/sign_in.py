@@ -229,7 +229,7 @@ async def callback(settings: ProxySettings, request: WebRequest) -> WebAnswer:
             _CLOSE_OR_START_AGAIN,
         )
     try:
-        is_from_upstream = await _is_from_upstream(settings, parameters.get("iss"))
+        is_from_upstream = await settings.is_from_upstream(parameters.get("iss"))
     except UpstreamUnavailableError as error:
         settings.log.upstream_failed("callback", error)
         return _error_redirect(
@@ -279,13 +279,6 @@ def _description_of(failure: Failure, sentence: str) -> str:
     """
     sentence = to_description(sentence.strip())
     return failure.user if not sentence or "AADSTS" in sentence else f"{failure.user} It says: {sentence}"
-
-
-async def _is_from_upstream(settings: ProxySettings, issuer: str | None) -> bool:
-    """Return whether an answer names the upstream (RFC 9207), or need not name it."""
-    if issuer is not None:
-        return issuer == settings.upstream.issuer
-    return not await settings.upstream.requires_issuer()
 
 
 def _redirect_uri(parameters: Parameters, client: OAuthClient) -> str | None:

@@ -75,9 +75,10 @@ MAX_PER_USER = 100
 _ACCESS_SECONDS = 86_400
 """An access token of a sign-in is valid for so long at most, and may refer to the record."""
 
-_LEASE_SECONDS = 30
+_LEASE_SECONDS = 40
 _UPSTREAM_SECONDS = 20
-"""The provider has less time than the lease, so that the answer is stored before another caller asks."""
+"""The provider has less time than the lease, so that the answer is stored before another caller asks. Userinfo and the
+functions of the author take 15 more at most."""
 
 _WAIT_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
@@ -124,6 +125,9 @@ class StoredToken(NamedTuple):
     client: str
     extra: Extra = MappingProxyType({})
 
+    def __repr__(self) -> str:
+        return f"StoredToken(..., number={self.number!r}, client={self.client!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class _Record:
@@ -142,7 +146,7 @@ class _Record:
     refresh: Refresh
     number: int = 0
     lease: float = 0.0
-    answer: str = ""
+    answer: str = field(default="", repr=False)
     request: str = ""
     answered: float = 0.0
     extra: Extra = field(default_factory=dict)
@@ -160,6 +164,9 @@ class _Read(NamedTuple):
     sign_in: str
     value: str
     record: _Record
+
+    def __repr__(self) -> str:
+        return f"_Read(..., {self.record!r})"
 
 
 class StoredSignIns:
@@ -411,6 +418,17 @@ class StoredSignIns:
             ended = self._keys.conceal(_ENDED, b"")
             return await self.store.replace(_sign_in_key(held.sign_in), held.value, ended, 1.0)
         return True
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for renewals whose clients have gone, so that what the provider has given is stored.
+
+        Args:
+            seconds: Maximum number of seconds.
+        """
+        loop = asyncio.get_running_loop()
+        running = {task for task in self._tasks if task.get_loop() is loop}
+        if running:
+            await asyncio.wait(running, timeout=seconds)
 
     async def _complete(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of *work*, which continues if the caller is cancelled: the provider has been asked."""

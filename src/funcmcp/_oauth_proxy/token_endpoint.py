@@ -18,9 +18,10 @@ and 10.
 from __future__ import annotations
 
 import hmac
-import inspect
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
@@ -38,14 +39,17 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_AWAY,
     PROVIDER_REFUSED,
     REQUEST,
+    SIGN_IN_BUSY,
     SIGN_IN_ENDED,
+    STORE_AWAY,
+    SUBJECT_OF_PROGRAM,
     TOO_MANY,
     VERIFIER,
     Failure,
 )
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
@@ -65,7 +69,7 @@ from funcmcp._protocol.codec import encode
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
@@ -78,7 +82,6 @@ if TYPE_CHECKING:
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
-_STORE_AWAY: Final = "The store of the server can't be reached. Try again later."
 _NO_CACHE: Final = ("pragma", "no-cache")
 _CODE_USE_SECONDS: Final = 3 * CODE_SECONDS
 """Seconds for which a code is known to be used. The clocks of instances differ."""
@@ -127,9 +130,9 @@ async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
             log_event("reuse", error.reused.client, error.reused.user.subject, error.reused.scopes)
         return await _failed(settings, request, error_answer(400, "invalid_grant", SIGN_IN_ENDED.user))
     except SignInBusyError:
-        return _unavailable("Another request renews this sign-in. Try again later.")
+        return _logged_outage(settings, SIGN_IN_BUSY)
     except StoreUnavailableError:
-        return _unavailable(_STORE_AWAY)
+        return _logged_outage(settings, STORE_AWAY)
 
 
 def _log_refusal(settings: ProxySettings, error: OAuthError) -> None:
@@ -194,7 +197,7 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
     except OAuthError as error:
         return await _refused(settings, request, error)
     except StoreUnavailableError:
-        return _unavailable(_STORE_AWAY)
+        return _logged_outage(settings, STORE_AWAY)
     if refresh is not None:
         log_event("revoked", client, refresh.user.subject, refresh.scopes)
         try:
@@ -205,11 +208,11 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
 
 
 async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
-    assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
+    assertions = settings.assertions if form.get("grant_type") == ASSERTION_GRANT else None
     program: Program | None = None
     if assertions is not None:
         client = assertions.client_of(form, request.headers.get("authorization"))
-    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT_TYPE:
+    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT:
         client, program = await program_of(settings, request, form)
     else:
         client = await key_of_client(settings, request, form)
@@ -227,7 +230,7 @@ async def _token(settings: ProxySettings, request: WebRequest, form: Parameters)
         return await _refresh(settings, form, client, proof)
     if grant_type is None:
         raise OAuthError("invalid_request", "The grant_type is missing.")
-    raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
+    raise OAuthError("unsupported_grant_type", f"The grant types are: {' '.join(settings.grant_types)}.")
 
 
 def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
@@ -383,16 +386,24 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof
     if settings.sign_ins is not None:
         return await _refresh_stored(settings, settings.sign_ins, form, client, proof)
     now = settings.clock()
-    refresh = of_refresh_token(settings.keys, form.get("refresh_token") or "", now, settings.refresh_seconds)
+    text = form.get("refresh_token") or ""
+    refresh = of_refresh_token(settings.keys, text, now, settings.refresh_seconds)
     if refresh is None:
         raise _GrantRefusedError(INVALID_GRANT, client)
     if refresh.client != client:
         raise _GrantRefusedError(OTHER_CLIENT, client)
     requested = _requested(form, refresh)
     refresh = replace(refresh, jkt=await _use(settings, proof, _account_of(refresh.user), refresh.jkt))
-    sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
+    sign_in = settings.renewals.get(text)
+    if sign_in is None:
+        sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
-    renewed = await _updated(settings, renewed, sign_in)
+    try:
+        renewed = await _updated(settings, renewed, sign_in)
+    except UpstreamUnavailableError:
+        settings.renewals.keep(text, sign_in)
+        raise
+    settings.renewals.forget(text)
     log_event("refreshed", client, renewed.user.subject, renewed.scopes)
     scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
     refresh_token = to_refresh_token(settings.keys, renewed)
@@ -436,6 +447,7 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
 
 async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    _check_subject(settings, refresh.user, refresh.client)
     refresh = replace(refresh, claims=settings.claims.remaining(refresh.claims))
     try:
         user = await settings.claims.complete(sign_in, is_new=False)
@@ -460,21 +472,37 @@ async def _claims_of(settings: ProxySettings, user: User, client: str) -> Mappin
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...], client: str) -> tuple[str, ...]:
     """Return the scopes that a user of a client gets; raise OAuthError if the user may not sign in."""
+    _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    decision = settings.allow(user)
-    if inspect.isawaitable(decision):
-        decision = await decision
-    if isinstance(decision, bool):
-        allowed = scopes if decision else ()
-    elif isinstance(decision, str) or not hasattr(decision, "__iter__"):
-        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
-    else:
-        permitted = set(decision)
-        allowed = tuple(scope for scope in scopes if scope in permitted)
+    permitted = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    allowed = tuple(scope for scope in scopes if scope in permitted)
     if not allowed:
-        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
+        detail = f"it returned {','.join(permitted)}; requested: {','.join(scopes)}" if permitted else ""
+        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject), detail)
     return allowed
+
+
+def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
+    """Raise OAuthError for a user whose tokens would name the same caller as those of a program."""
+    if settings.is_of_program(user.subject):
+        raise _GrantRefusedError(SUBJECT_OF_PROGRAM, client, user_mark(user.subject))
+
+
+def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
+    """Return the scopes in a decision of `OAuthProxy.allow`; raise TypeError if it is not a decision.
+
+    They may have scopes that were not requested.
+    """
+    if isinstance(decision, bool):
+        return requested if decision else ()
+    # An object may say of each scope whether it is allowed, so that its names are not the allowed ones.
+    if isinstance(decision, str | Mapping) or not isinstance(decision, Iterable):
+        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
+    scopes = tuple(decision)
+    if not all(isinstance(scope, str) for scope in scopes):
+        raise TypeError("OAuthProxy.allow returns True, False or a list of scopes. A scope is a string.")
+    return scopes
 
 
 def _tokens(
@@ -567,6 +595,11 @@ async def _failed(settings: ProxySettings, request: WebRequest, answer: WebAnswe
 def _slow_down(seconds: float) -> WebAnswer:
     retry_after = ("retry-after", str(int(seconds) + 1))
     return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
+
+
+def _logged_outage(settings: ProxySettings, failure: Failure) -> WebAnswer:
+    settings.log.refused(failure)
+    return _unavailable(failure.user)
 
 
 def _unavailable(text: str) -> WebAnswer:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -110,6 +111,9 @@ class User:
         tenant: The tenant or the organization of the user, where the provider has such; otherwise None.
         roles: The roles of the user in this application.
         claims: What else the provider says about the user, read-only.
+
+    Raises:
+        TypeError: The roles are one string, or are not strings.
     """
 
     subject: str
@@ -120,6 +124,11 @@ class User:
     claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, compare=False)
 
     def __post_init__(self) -> None:
+        roles: object = self.roles
+        # An object of roles may say of each whether the user has it, so that its names are not the roles.
+        if not isinstance(roles, Set | list | tuple) or not all(isinstance(role, str) for role in roles):
+            raise TypeError(f"User.roles is a set of strings, not {type(roles).__name__}, and not of other values.")
+        object.__setattr__(self, "roles", frozenset(roles))
         object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
 
 
@@ -152,6 +161,9 @@ class IssuedToken(NamedTuple):
     token: str
     seconds: float | None
 
+    def __repr__(self) -> str:
+        return f"IssuedToken(..., seconds={self.seconds!r})"
+
 
 @public("funcmcp.auth")
 class ClaimsRequest(NamedTuple):
@@ -165,6 +177,9 @@ class ClaimsRequest(NamedTuple):
 
     names: tuple[str, ...]
     send: Callable[[], Awaitable[User]]
+
+    def __repr__(self) -> str:
+        return f"ClaimsRequest({self.names!r}, ...)"  # the function has an access token
 
 
 @public("funcmcp.auth")
@@ -182,6 +197,9 @@ class SignIn(NamedTuple):
     refresh_token: str | None
     access_token: IssuedToken | None = None
     claims_request: ClaimsRequest | None = None
+
+    def __repr__(self) -> str:
+        return f"SignIn({self.user!r}, ...)"
 
 
 @public("funcmcp.auth")

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,6 +29,7 @@ from funcmcp._oauth_proxy.upstream import (
     UpstreamRefusedError,
     UpstreamUnavailableError,
 )
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import UpstreamTokens
     from funcmcp._oauth_proxy.upstream import IssuedToken, TokenExchanger
     from funcmcp._state.seal import KeyRing
-
-_logger = logging.getLogger("funcmcp")
 
 CLAIM: Final = "upstream"
 """The claim of an access token of the proxy with the provider's access token, encrypted."""
@@ -79,13 +77,14 @@ class Exchange:
         self._upstream = upstream
         self._keys = keys
         self._log_failure = log_failure
+        self._too_long = LineLimit()
         self._cached: dict[_Key, _Cached] = {}
         self._running: dict[_Key, asyncio.Task[str]] = {}
 
     def conceal(self, access_token: IssuedToken) -> str | None:
         """Return the access token of a sign-in for the claim of a token; None if it is too long."""
         if len(access_token.token) > _MAX_TOKEN:
-            _logger.warning(
+            self._too_long.write(
                 "event=oauth_upstream_token_too_long characters=%d: tools get no tokens for other APIs.",
                 len(access_token.token),
             )

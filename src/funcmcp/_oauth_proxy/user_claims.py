@@ -15,7 +15,6 @@ Source: RFC 9068 section 2.2 (claims of access tokens), RFC 7519 section 4.1, Op
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import logging
 from collections.abc import Mapping
@@ -24,7 +23,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from funcmcp._auth.tokens.claims import claim_at
+from funcmcp._oauth_proxy.author_functions import AuthorFunctions
 from funcmcp._oauth_proxy.failures import CLAIMS_FAILED, PROVIDER_AWAY
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import decode
 
@@ -79,7 +80,7 @@ _MAX_CACHED: Final = 128
 """Maximum number of sign-ins whose claims are cached, so that the cache takes some 16 MiB of JSON at most."""
 
 _SECONDS: Final = 5.0
-"""Seconds that the request for more claims may take, and the function. A refresh has 30, and its request takes 20."""
+"""Seconds that the request for more claims may take."""
 
 
 class ClaimsTooLongError(Exception):
@@ -98,6 +99,7 @@ class UserClaims:
 
     Attributes:
         configured: The names or the function; None for neither.
+        functions: Calls the function.
 
     Raises:
         TypeError: *claims* is one string, or has another type.
@@ -123,6 +125,7 @@ class UserClaims:
         elif claims is not None:
             self._names = _checked_names(claims)
             self.configured = list(self._names)
+        self.functions = AuthorFunctions("claims", CLAIMS_FAILED)
         self._log_failure = log_failure
         self._is_needed = decides or claims is not None
         self._has_store = has_store
@@ -165,7 +168,10 @@ class UserClaims:
             ClaimsTooLongError: They are too long.
             UpstreamUnavailableError: The function has failed.
         """
-        claims = self._named(user) if self._function is None else await self._computed(self._function, user)
+        if self._function is None:
+            claims = self._named(user)
+        else:
+            claims = await self.functions.result_of(self._function, user, _checked_claims)
         limit = MAX_IN_STORE if self._has_store else MAX_IN_TOKEN
         size = size_of(user, claims)
         if size > limit:
@@ -209,21 +215,11 @@ class UserClaims:
                 self._report(name, str(error))
         return claims
 
-    async def _computed(self, function: ClaimsOf, user: User) -> dict[str, Any]:
-        try:
-            async with asyncio.timeout(_SECONDS):
-                returned = function(user)
-                claims: object = await returned if inspect.isawaitable(returned) else returned
-            return _checked_claims(claims)
-        except Exception as error:
-            _logger.exception("event=oauth_claims_failed: the function of OAuthProxy(claims=) has failed.")
-            raise failed(UpstreamUnavailableError, CLAIMS_FAILED, type(error).__name__) from error
-
     def _report(self, name: str, reason: str) -> None:
         """Log once in this process that a claim is missing."""
         if name not in self._reported:
             self._reported.add(name)
-            _logger.warning("event=oauth_claim_missing claim=%s: %s This is logged once.", _printable(name), reason)
+            _logger.warning("event=oauth_claim_missing claim=%s: %s This is logged once.", escaped(name), reason)
 
 
 class StoredClaims:
@@ -330,7 +326,3 @@ def _json_value(value: object) -> Any:
         return decode(json.dumps(value, allow_nan=False).encode(), nesting=_MAX_NESTING)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"The value can't be kept: {type(error).__name__}: {error!s:.200}") from None
-
-
-def _printable(name: str) -> str:
-    return name.encode("unicode_escape").decode("ascii")

@@ -15,13 +15,14 @@ from funcmcp._auth.authenticator import Challenge, ProvableHeaders
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import unauthorized
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
+from funcmcp._oauth_proxy.failures import STORE_AWAY
 from funcmcp._oauth_proxy.web import error_answer, json_answer
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._oauth_proxy.settings import ProxySettings
-    from funcmcp._oauth_proxy.web import WebAnswer, WebRequest
+from funcmcp._oauth_proxy.web import WebAnswer, WebRequest
 
 PATH = "/oauth/userinfo"
 CLAIMS = ("sub", "name", "email", "email_verified")
@@ -42,8 +43,8 @@ async def userinfo(settings: ProxySettings, request: WebRequest, tokens: BearerT
     try:
         identity = await tokens(ProvableHeaders(request.headers, check_proof))
     except StoreUnavailableError:
-        text = "The store of the server can't be reached. Try again later."
-        return error_answer(503, "temporarily_unavailable", text, ("retry-after", "5"))
+        settings.log.refused(STORE_AWAY)
+        return error_answer(503, "temporarily_unavailable", STORE_AWAY.user, ("retry-after", "5"))
     if not isinstance(identity, Principal):
         return _refused(settings, identity)
     if identity.subject == identity.client_id:

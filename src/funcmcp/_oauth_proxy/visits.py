@@ -18,9 +18,11 @@ import hmac
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from funcmcp._oauth_proxy.failures import PROVIDER_AWAY, PROVIDER_DENIED, SUBJECT_OF_PROGRAM
 from funcmcp._oauth_proxy.flows import FLOW_SECONDS, challenge_of
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.settings import log_event
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, redirect
 from funcmcp._state.line_limit import LineLimit
@@ -57,6 +59,9 @@ class Visit(NamedTuple):
     detail: str
     secret: bytes
     began: int
+
+    def __repr__(self) -> str:
+        return f"Visit({self.page!r}, ..., began={self.began!r})"
 
     def value(self, name: str) -> str:
         """Return the secret value with a name: 43 characters that a header and a URL can contain."""
@@ -107,6 +112,8 @@ class Visits:
         visit = self._visit_in(parameters.get("state") or "")
         if visit is None or visit.page not in self.pages:
             return None
+        if await self._settings.rates.browsers.take(request.caller):  # each return sends a code to the provider
+            return refusal_page(request, 429, "Too many requests", "Wait a minute, then open the link again.")
         cookie = cookies_of(request).get(self._cookie(visit)) or ""
         if not hmac.compare_digest(cookie.encode("utf-8", "surrogatepass"), visit.value("cookie").encode()):
             reason = "You were sent here by a link of somebody else, or your browser does not accept cookies."
@@ -117,7 +124,7 @@ class Visits:
     async def _returned(self, request: WebRequest, parameters: Parameters, visit: Visit) -> WebAnswer:
         """Find out who the user is, and let the page answer."""
         try:
-            if not await self._is_from_upstream(parameters.get("iss")):
+            if not await self._settings.is_from_upstream(parameters.get("iss")):
                 return refusal_page(request, 403, "The answer came from another identity provider", _AGAIN)
             code = parameters.get("code")
             if parameters.get("error") is not None or code is None or len(code) > _MAX_CODE:
@@ -125,12 +132,15 @@ class Visits:
             sign_in = await self._exchanged(code, visit)
         except UpstreamUnavailableError as error:
             self._log_failure(error)
-            return refusal_page(request, 503, "The identity provider can't be reached", "Try again later.", _AGAIN)
-        except UpstreamError as error:  # refused, or a mistake of the configuration
+            return refusal_page(request, 503, "You can't sign in now", error.advice or PROVIDER_AWAY.user, _AGAIN)
+        except UpstreamError as error:
             self._log_failure(error)
-            return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
+            advice = error.advice or PROVIDER_DENIED.user
+            return refusal_page(request, 403, "You are not signed in", advice, _AGAIN)
         if sign_in.user is None:
             return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
+        if self._settings.is_of_program(sign_in.user.subject):
+            return refusal_page(request, 403, "You may not use this server", SUBJECT_OF_PROGRAM.user)
         log_event("visited", "-", sign_in.user.subject)
         return await self.pages[visit.page](request, visit.detail, sign_in.user.subject)
 
@@ -139,16 +149,8 @@ class Visits:
             code, redirect_uri=self._settings.callback, verifier=visit.value("verifier"), nonce=visit.value("nonce")
         )
 
-    async def _is_from_upstream(self, issuer: str | None) -> bool:
-        """Return whether an answer names the upstream (RFC 9207), or need not name it."""
-        if issuer is not None:
-            return issuer == self._settings.upstream.issuer
-        return not await self._settings.upstream.requires_issuer()
-
     def _log_failure(self, error: UpstreamError) -> None:
-        # The text of the provider may contain anything, so that it is escaped.
-        reason = str(error)[:600].encode("unicode_escape").decode("ascii")
-        self._log.write("event=oauth_visit_failed kind=%s reason=%s", type(error).__name__, reason)
+        self._log.write("event=oauth_visit_failed kind=%s reason=%s", type(error).__name__, escaped(str(error)))
 
     def _visit_in(self, state: str) -> Visit | None:
         """Return the visit in a state; None if the state is not one of a visit, or has expired."""

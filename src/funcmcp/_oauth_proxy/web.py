@@ -50,6 +50,9 @@ class WebRequest(NamedTuple):
     server: str
     icons: Sequence[Mapping[str, Any]] = ()
 
+    def __repr__(self) -> str:
+        return f"WebRequest({self.method!r}, {self.path!r}, ...)"
+
 
 class WebAnswer(NamedTuple):
     """The answer to a request."""

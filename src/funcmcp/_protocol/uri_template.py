@@ -121,6 +121,23 @@ class URITemplate:
         Raises:
             UnsafeValueError: A value is a path with ``..`` or an absolute path, or has a NUL or a backslash.
         """
+        values = self.unchecked_match(uri)
+        if values is None:
+            return None
+        path, _ = self._divided(with_lower_scheme(uri))
+        if ".." in unquote(path).split("/"):  # of a value and the text beside it, as in {dir}/.{name}
+            raise UnsafeValueError(_UNSAFE)
+        for name, value in values.items():
+            if name in self._query and not isinstance(value, str):
+                # The values of a repeated parameter are separate: joined they are not a path.
+                for text in value:
+                    _check(text, self._drive)
+            else:
+                _check(value, self._drive)
+        return values
+
+    def unchecked_match(self, uri: str) -> Values | None:
+        """Return the values as `match` does, without the checks for a path traversal."""
         if len(uri) > MAX_URI:
             return None
         path, query = self._divided(with_lower_scheme(uri))
@@ -132,14 +149,6 @@ class URITemplate:
         parameters = self._match_query(query)
         if parameters is None:
             return None
-        if ".." in unquote(path).split("/"):  # of a value and the text beside it, as in {dir}/.{name}
-            raise UnsafeValueError(_UNSAFE)
-        for value in values.values():
-            _check(value, self._drive)
-        for value in parameters.values():
-            # The values of a repeated parameter are separate: joined they are not a path.
-            for text in [value] if isinstance(value, str) else value:
-                _check(text, self._drive)
         return values | parameters
 
     def expand(self, values: Mapping[str, object]) -> str:

@@ -642,8 +642,10 @@ class ServerRuntime(HTTPRuntime):
                 await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()
             await self._end_check()
+            if self.grants is not None:
+                await self.grants.finish(self.server.drain.remaining())
             if self.proxy is not None:
-                await self.proxy.aclose()
+                await self.proxy.aclose(self.server.drain.remaining())
             for state in self._states():
                 await state.aclose()
             if self.services.uploads is not None:

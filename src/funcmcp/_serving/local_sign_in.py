@@ -50,7 +50,7 @@ def sign_in_locally(runtime: ServerRuntime, claims: Mapping[str, Any], origin: s
     check_environment()
     auth, user = runtime.auth, local_user(claims)
     if auth is None:
-        raise ValueError(f"{runtime.name} has no auth, so every caller may use all of it.")
+        raise ValueError(f"{runtime.name} has no auth=, so no client signs in to it. Leave the option out.")
     url = f"{origin}{runtime.path}"
     keys = configured_keys(os.environ).of(f"sign-in as {encode(dict(sorted(claims.items()))).decode()}")
     provider = LocalProvider(user, keys.of(url))

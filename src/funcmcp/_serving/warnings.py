@@ -64,12 +64,13 @@ def check_proxy(name: str, proxy: OAuthProxy) -> None:
             f"{name} has an OAuthProxy whose store is the memory of this process, so other processes would "
             "not know its sign-ins. Use a store that all of them reach; see docs/guides/sign-in.md."
         )
-    logger.info("%s signs users in. Redirect URI to register at the identity provider: %s.", name, proxy.callback)
+    if proxy.has_registration:
+        logger.info("%s signs users in. Redirect URI to register at the identity provider: %s.", name, proxy.callback)
     if proxy.store is None:
         logger.info(
-            "The OAuthProxy of %s has no store, so a sign-in is renewed for %d minutes at most.",
+            "The OAuthProxy of %s has no store, so a sign-in is renewed for %.3g hours at most.",
             name,
-            proxy.refresh_seconds // 60,
+            proxy.refresh_seconds / 3600,
         )
     if not proxy.has_lasting_keys:
         logger.warning(

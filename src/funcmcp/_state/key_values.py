@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import ToolError
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class MemoryKeyValues:
         self._records: dict[str, _Record] = {}
         self._bytes = 0
         self._sweep_at = min(_FIRST_SWEEP, limit)
+        self._log = LineLimit()
         self._lock = Lock()  # event loops of several threads may use one server
 
     def __len__(self) -> int:
@@ -229,7 +231,13 @@ class MemoryKeyValues:
         self._sweep_at = min(max(_FIRST_SWEEP, 2 * len(self._records)), self._limit)
 
     def _full(self) -> Exception:
-        """Return the error for a value that has no room."""
+        """Return the error for a value that has no room, and write it into the log."""
+        self._log.write(
+            "The memory of sign-ins is full (%d records, %d bytes). Sign-ins are answered with 503. Raise "
+            "MemorySignIns(limit=), or use a store such as SQLiteSignIns.",
+            len(self._records),
+            self._bytes,
+        )
         return StoreUnavailableError(_FULL_SECONDS, store=SIGN_INS.store, nothing_written=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,11 @@ _logger = logging.getLogger("funcmcp")
 
 _PERIOD = 60.0
 """Seconds in which one line of a kind is written."""
+
+_MAX_CAUSES = 5
+_MAX_FRAMES = 50
+_MAX_TEXT = 600
+"""Characters of the text of an exception."""
 
 
 class LineLimit:
@@ -31,20 +37,44 @@ class LineLimit:
         self._next_at = float("-inf")
         self._left_out = 0
 
-    def write(self, message: str, *arguments: object) -> None:
+    def write(self, message: str, *arguments: object, error: BaseException | None = None) -> None:
         """Write a line, at the level DEBUG if one was written in the last minute.
 
         Args:
             message: The message, with a placeholder for each argument.
             arguments: What the placeholders stand for. Texts of clients must be escaped.
+            error: An error whose traceback follows the line. Its texts are escaped: they may have what a user calls
+                itself.
         """
         now = self._clock()
         if now < self._next_at:
             self._left_out += 1
-            _logger.debug(message, *arguments)
+            _write(logging.DEBUG, message, arguments, error)
             return
         self._next_at = now + _PERIOD
         if self._left_out:
             message, arguments = message + " There were %d more since the last such line.", (*arguments, self._left_out)
             self._left_out = 0
-        _logger.log(self._level, message, *arguments)
+        _write(self._level, message, arguments, error)
+
+
+def _write(level: int, message: str, arguments: tuple[object, ...], error: BaseException | None) -> None:
+    if error is None:
+        _logger.log(level, message, *arguments)
+    elif _logger.isEnabledFor(level):
+        exc_info = (type(error), error, error.__traceback__)
+        record = _logger.makeRecord(_logger.name, level, __file__, 0, message, arguments, exc_info)
+        record.exc_text = _escaped_traceback(error)  # which formatters take in place of the one of *exc_info*
+        _logger.handle(record)
+
+
+def _escaped_traceback(error: BaseException) -> str:
+    """Return the traceback of an error and of its causes, with their texts escaped."""
+    parts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(parts) < _MAX_CAUSES:
+        frames = "".join(traceback.format_tb(cause.__traceback__, -_MAX_FRAMES))
+        text = str(cause)[:_MAX_TEXT].encode("unicode_escape").decode("ascii")
+        parts.insert(0, f"Traceback (most recent call last):\n{frames}{type(cause).__name__}: {text}")
+        cause = cause.__cause__ or cause.__context__
+    return "\n\n".join(parts)

@@ -16,7 +16,7 @@ from funcmcp._auth.owner import owner_of
 from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._auth.urls import checked
 from funcmcp._client.oauth import parameters_of, words_of
-from funcmcp._grants.accounts import FLOW_SECONDS, NEVER_SECONDS, Accounts, Tokens
+from funcmcp._grants.accounts import FLOW_SECONDS, NEVER_SECONDS, Accounts, Tokens, kept_scopes
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._objects.public_names import public
 from funcmcp._state.caller_values import ValueOwner
@@ -56,7 +56,7 @@ class _Client:
             refresh_token = None
         is_endless = refresh_token is None and answer.get("expires_in") is None and "refresh_token" not in form
         until = now + NEVER_SECONDS if is_endless else issued.until
-        return Tokens(issued.token, until, refresh_token, words_of(answer.get("scope")) or None)
+        return Tokens(issued.token, until, refresh_token, kept_scopes(words_of(answer.get("scope"))))
 
     async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
         """See `AccountClient.revoke`. An upstream has no revocation endpoint here."""
@@ -88,7 +88,9 @@ class _UserGrants(UpstreamAuth):
         self._scopes = distinct(scopes)
         self._lists = lists
         self._services: Services | None = None
-        self._accounts = Accounts(service.title, f"upstream {service.title}", client, self._open_values, clock)
+        self._accounts = Accounts(
+            service.title, service.name, f"upstream {service.name}", client, self._open_values, clock
+        )
         self._connector = Connector(
             service, client, self._accounts, server_name=self._server_name, visits=None, clock=clock
         )
@@ -203,6 +205,7 @@ def ask_user(  # noqa: PLR0913 - an authorization server, and this server as its
     checked("authorization_url", authorization_url)
     service = Service(
         title=name,
+        name=name,
         key=f"upstream-{name}",
         base=public_url.rstrip("/"),
         path=f"/upstreams/{name}",

@@ -9,6 +9,7 @@ by the same rules. While the block runs, the server accepts this token, too.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from contextlib import ExitStack
 from copy import copy
@@ -24,6 +25,7 @@ from funcmcp._auth.tokens.keys import StaticKeys
 from funcmcp._client.errors import SignInError
 from funcmcp._oauth_proxy.headless import HeadlessClient, HeadlessError
 from funcmcp._oauth_proxy.local_provider import LocalProvider
+from funcmcp._oauth_proxy.upstream import User
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
 from funcmcp._serving.composition import runtime_of
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.claims import ClaimPath
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.proxy import OAuthProxy
-    from funcmcp._oauth_proxy.upstream import User
     from funcmcp._serving.composition import ServerRuntime
 
 _CLIENT: Final = "test"
@@ -86,7 +87,7 @@ class SignedIn:
 
     Raises:
         SignInError: The server refuses the user, a scope or the token; the text says why.
-        TypeError: The server has neither an `OAuthProxy` nor `BearerTokens`.
+        TypeError: The server has neither an `OAuthProxy` nor `BearerTokens`, or the user is not a `User`.
         ValueError: The server has no auth, or a platform runs this process.
 
     Example:
@@ -100,11 +101,13 @@ class SignedIn:
     def __init__(self, server: MCPServer, user: User, *, scopes: Sequence[str] = ()) -> None:
         if isinstance(scopes, str):
             raise TypeError("SignedIn.scopes is a list of strings, not one string.")
+        if not isinstance(user, User):
+            raise TypeError(f"SignedIn.user must be a User, such as User('ada'), not {type(user).__name__}.")
         check_environment()
         self._runtime = runtime_of(server)
         auth = self._runtime.auth
         if auth is None:
-            raise ValueError(f"{self._runtime.name} has no auth, so every caller may use all of it.")
+            raise ValueError(f"{self._runtime.name} has no auth=, so no user signs in to it. Leave SignedIn out.")
         self._sign_in = _sign_in_at(self._runtime, auth, user, tuple(scopes))
         self._stack = ExitStack()
 
@@ -243,8 +246,13 @@ def _signer(algorithm: str) -> tuple[Any, Callable[[bytes], bytes]]:
 
 
 async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes: Sequence[str]) -> _Accepted:
-    """Sign a user in at a second proxy with the options of the first one."""
-    keys, resource = KeyRing(), proxy.resource
+    """Sign a user in at a second proxy with the options of the first one.
+
+    What a function of these options raises fails the test. A proxy that serves would answer that it can't be used now.
+    """
+    keys, resource, errors = KeyRing(), proxy.resource, list[Exception]()
+    settings = proxy._settings  # noqa: SLF001 - as above
+    functions = {"allow": settings.allow, "claims": settings.claims.configured}
     other = proxy.with_provider(
         resource.resource,
         LocalProvider(user, keys),
@@ -252,8 +260,25 @@ async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes
         issuer=resource.authorization_servers[0],
         dpop=None,  # the headers of a block can't have a proof for each request
         dpop_nonces=False,
+        **{name: _watched(value, errors) for name, value in functions.items() if callable(value)},
     )
     try:
         return _Accepted(await HeadlessClient(other, server).sign_in(scopes), other)
     except HeadlessError as error:
+        if errors:
+            raise errors[0] from None
         raise SignInError(f"{server} refuses the sign-in: {error}") from None
+
+
+def _watched(function: Callable[[User], Any], errors: list[Exception]) -> Callable[[User], Awaitable[Any]]:
+    """Return a function that does as another one, and adds what that one raises to a list."""
+
+    async def watched(user: User) -> Any:
+        try:
+            returned = function(user)
+            return await returned if inspect.isawaitable(returned) else returned
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    return watched

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from funcmcp._objects.mappings import without
-from funcmcp_cli.migrate.azure_values import UnknownValueError, value_of
-from funcmcp_cli.migrate.project import dotted
+from funcmcp_cli.migrate.azure_values import UnknownValueError, dotted, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

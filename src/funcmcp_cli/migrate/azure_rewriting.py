@@ -18,9 +18,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
 from funcmcp._objects.mappings import without_none
 from funcmcp_cli.migrate.azure_returns import Returned, ReturnReader
-from funcmcp_cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
+from funcmcp_cli.migrate.azure_values import UnknownValueError, assignments, dotted, json_value, schema_of, value_of
 from funcmcp_cli.migrate.notes import Level, Note
-from funcmcp_cli.migrate.project import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -118,7 +117,7 @@ def rewritten_app(source: SourceFile, code: bytes) -> tuple[bytes, list[Note]]:
         source: The file.
         code: Its text, in which servers may have been rewritten already.
     """
-    if b"trigger" not in code and b"mcp_tool" not in code:
+    if not source.may_have_triggers:
         return code, []
     module = source.module if code == source.data else cst.parse_module(code)
     apps = [name for name, call in assignments(module).items() if _is_function_app(call)]
@@ -603,8 +602,10 @@ def _kind_of(call: cst.Call, options: Mapping[str, Any]) -> str:
 
 def _is_trigger(call: cst.Call) -> bool:
     function = dotted(call.func).rpartition(".")[2]
+    if function == "mcp_tool":  # FastMCP's mixin has a decorator of this name, without an app before it
+        return isinstance(call.func, cst.Attribute)
     if function != "generic_trigger":
-        return function == "mcp_tool" or function in _KINDS
+        return function in _KINDS
     value = _keywords(call).get("type")
     return isinstance(value, cst.SimpleString) and str(value.evaluated_value).lower() in _KINDS
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from funcmcp._objects.mappings import without
-from funcmcp_cli.migrate.project import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,3 +147,13 @@ def schema_of(properties: Any) -> dict[str, Any]:
 def json_value(value: Any) -> Any:
     """Return the value of a text with JSON, or a value that is no text unchanged."""
     return json.loads(value) if isinstance(value, str) else value
+
+
+def dotted(node: cst.BaseExpression | None) -> str:
+    """Return a name such as ``a.b``. Return "" for another expression."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        head = dotted(node.value)
+        return f"{head}.{node.attr.value}" if head else ""
+    return ""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,8 +28,17 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON document.")] = False,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Serve a function app and its rewritten copy, and compare lists and calls."),
+        typer.Option("--verify", help="Serve the server and its rewritten copy, and compare lists and calls."),
     ] = False,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="COMMAND",
+            help="With --verify: what serves a server on stdio in the folder, such as 'python server.py'.",
+            show_default=False,
+        ),
+    ] = None,
     calls: Calls = None,
     call_tools: Annotated[
         bool, typer.Option("--call-tools", help="With --verify: also call tools that may have effects.")
@@ -36,24 +46,22 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
 ) -> None:
     """Report how a server for FastMCP, the official SDK or Azure Functions moves to funcmcp, and rewrite it.
 
-    With --verify the exit code is 1 if a client can fail with the rewritten app, and --write then writes nothing.
+    With --verify the exit code is 1 if a client can fail with the rewritten server, and --write then writes nothing.
     """
-    try:
-        from funcmcp_cli.migrate.plan import plan_migration, write_changes
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "libcst":
-            raise
-        raise Failure('libcst is not installed. The command needs: pip install "funcmcp[migrate]"') from error
-    _check_options(write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools)
-    plan = plan_migration(path)
-    verification = _verify(path, plan, calls, call_tools=call_tools) if verify else None
+    from funcmcp_cli.migrate.plan import write_changes
+
+    _check_options(
+        write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools or command is not None
+    )
+    plan = _plan(path)
+    verification = _verify(path, plan, calls, call_tools=call_tools, command=command) if verify else None
     if diff:
         write_text("".join(change.patch() for change in plan.changes))
         return
     _report(plan, verification, as_json=as_json)
     if verification is not None and not verification.is_same:
         if write:
-            write_line("No file was written: clients can fail with the rewritten app.", error=True)
+            write_line("No file was written: clients can fail with the rewritten server.", error=True)
         raise typer.Exit(1)
     if write:
         write_changes(plan.changes)
@@ -62,11 +70,26 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
             write_line(f"Rewrote {files}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after.")
 
 
+def _plan(path: Path) -> MigrationPlan:
+    """Return the plan. A terminal has a bar meanwhile."""
+    from funcmcp_cli.console import progress_bar
+    from funcmcp_cli.migrate.plan import plan_migration
+
+    try:
+        with progress_bar("Reading") as progress:
+            return plan_migration(path, progress)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "libcst":
+            raise
+        text = 'libcst is not installed. Function apps need it: pip install "funcmcp[migrate]"'
+        raise Failure(text) from error
+
+
 def _check_options(*, write: bool, diff: bool, verify: bool, verifies: bool) -> None:
     if write and diff:
         raise typer.BadParameter("--diff writes nothing: leave out --write.")
     if verifies and not verify:
-        raise typer.BadParameter("--calls and --call-tools are options of --verify.")
+        raise typer.BadParameter("--calls, --call-tools and --command are options of --verify.")
     if verify and diff:
         raise typer.BadParameter("--diff prints the patch alone: leave out --verify.")
 
@@ -97,14 +120,16 @@ def _files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
 
-def _verify(path: Path, plan: MigrationPlan, calls: Path | None, *, call_tools: bool) -> Verification:
+def _verify(
+    path: Path, plan: MigrationPlan, calls: Path | None, *, call_tools: bool, command: str | None
+) -> Verification:
     import asyncio
 
     from funcmcp_cli.calls import read_calls
     from funcmcp_cli.migrate.verify import verify
 
     requested = [] if calls is None else read_calls(calls)
-    return asyncio.run(verify(path, plan.changes, requested, call_tools=call_tools))
+    return asyncio.run(verify(path, plan.changes, requested, call_tools=call_tools, command=command))
 
 
 def _print_verification(verification: Verification | None) -> None:
@@ -112,8 +137,13 @@ def _print_verification(verification: Verification | None) -> None:
 
     if verification is None:
         return
-    write_line(f"Compared the app with its rewritten copy: the lists, and {verification.calls} calls.")
-    print_differences(verification.differences)
+    from funcmcp_cli.migrate.verify import REASONS
+
+    write_line(f"Compared the server with its rewritten copy: the lists, and {verification.calls} calls.")
+    pairs = zip(verification.differences, verification.reasons, strict=True)
+    print_differences([replace(item, text=f"{item.text} [{why}]") if why else item for item, why in pairs])
+    for reason in sorted({*verification.reasons} - {""}):
+        write_line(f"[{reason}] {REASONS[reason]}")
     if verification.not_called:
         names = ", ".join(verification.not_called)
         write_line(f"Not called, because they may have effects: {names}. Use --calls FILE, or --call-tools for all.")

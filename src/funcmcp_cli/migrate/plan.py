@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import os
+import re
 import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp_cli.failure import Failure
-from funcmcp_cli.migrate.azure_rewriting import rewritten_app
-from funcmcp_cli.migrate.project import read_project
+from funcmcp_cli.migrate.compat_names import is_original
+from funcmcp_cli.migrate.notes import Note
+from funcmcp_cli.migrate.project import UnreadableError, check_syntax, no_progress, read_project
+from funcmcp_cli.migrate.python_values import Imported, Modules, ProjectClass, ProjectFunction, ProjectModule
+from funcmcp_cli.migrate.server_notes import server_notes
 from funcmcp_cli.migrate.server_rewriting import rewritten_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from funcmcp_cli.migrate.notes import Note
+    from funcmcp_cli.migrate.project import Progress, ProjectFiles, SourceFile
+    from funcmcp_cli.migrate.python_values import Value
 
+_IMPORTS = re.compile(rb"\b(?:from|import)\b[^\n]*")
+_WORDS = re.compile(rb"\w+")
 _STACK_BYTES = 1 << 30
 _RECURSION_LIMIT = 20_000
 
@@ -64,16 +73,17 @@ class MigrationPlan:
     changes: list[Change]
 
 
-def plan_migration(path: Path) -> MigrationPlan:
+def plan_migration(path: Path, progress: Progress = no_progress) -> MigrationPlan:
     """Return what migrating a file or a project's folder changes.
 
     Args:
         path: The file or the folder.
+        progress: Is called with the number of files that are done, and the number of all.
 
     Raises:
         Failure: The path does not exist or has no Python files.
     """
-    return _on_large_stack(lambda: _plan(path))
+    return _on_large_stack(lambda: _plan(path, progress))
 
 
 def _on_large_stack(plan: Callable[[], MigrationPlan]) -> MigrationPlan:
@@ -85,7 +95,7 @@ def _on_large_stack(plan: Callable[[], MigrationPlan]) -> MigrationPlan:
     stack_size, recursion_limit = threading.stack_size(_STACK_BYTES), sys.getrecursionlimit()
     sys.setrecursionlimit(_RECURSION_LIMIT)
     try:
-        with ThreadPoolExecutor(1) as thread:
+        with _without_collections(), ThreadPoolExecutor(1) as thread:
             return thread.submit(plan).result()
     except RecursionError as error:
         raise Failure("The project has an expression that is nested too deeply. Divide it first.") from error
@@ -94,17 +104,123 @@ def _on_large_stack(plan: Callable[[], MigrationPlan]) -> MigrationPlan:
         threading.stack_size(stack_size)
 
 
-def _plan(path: Path) -> MigrationPlan:
-    sources, notes = read_project(path)
-    changes = []
-    for source in sources:
-        code, lines = rewritten_server(source)
-        notes += lines
-        code, lines = rewritten_app(source, code)
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Turn the collector of garbage off: it would walk through all syntax trees again and again, and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _plan(path: Path, progress: Progress) -> MigrationPlan:
+    project = read_project(path)
+    notes, changes = list(project.notes), []
+    modules = _project_modules(project)
+    for number, source in enumerate(project.sources, 1):
+        code, lines = _rewritten(source, modules.get(source.name))
         notes += lines
         if code != source.data:
             changes.append(Change(source.path, source.name, source.data, code))
+        progress(number, len(project.sources))
     return MigrationPlan(sorted(set(notes)), changes)
+
+
+def _rewritten(source: SourceFile, module: ProjectModule | None) -> tuple[bytes, list[Note]]:
+    """Return the new text of a file, and its lines of the report."""
+    code = source.data
+    notes: list[Note] = []
+    if module is not None:
+        try:
+            code, notes = rewritten_server(source)
+            notes += server_notes(module, source.name)
+        except RecursionError:
+            return source.data, [Note(source.name, 0, "missing", "cannot be parsed: RecursionError")]
+    if source.may_have_triggers:
+        from funcmcp_cli.migrate.azure_rewriting import rewritten_app  # noqa: PLC0415 - few projects are function apps
+
+        code, lines = rewritten_app(source, code)
+        notes += lines
+    return code, notes
+
+
+def _project_modules(project: ProjectFiles) -> dict[str, ProjectModule]:
+    """Return the modules by the names of their files.
+
+    A module that does not import FastMCP or the official SDK can use a server that it imports from another one of the
+    project. Files that may do so are added to the sources of *project*.
+    """
+    others = list(project.others)
+    added = [source for source in project.sources if source.may_have_servers]
+    sources = list(added)
+    while added:
+        added = _importers(others, _modules(sources).values())
+        others = [source for source in others if source not in added]
+        added = [source for source in added if _is_valid(source)]
+        sources += added
+        project.sources.extend(added)
+    return _modules(sources)
+
+
+def _modules(sources: Iterable[SourceFile]) -> dict[str, ProjectModule]:
+    modules = Modules()
+    return {source.name: ProjectModule(source.name, source.tree, modules) for source in sources}
+
+
+def _is_valid(source: SourceFile) -> bool:
+    """Return whether a file can be parsed. No line of the report names the others: they would stay as they are."""
+    try:
+        check_syntax(source)
+    except UnreadableError:
+        return False
+    return True
+
+
+def _importers(files: Iterable[SourceFile], modules: Iterable[ProjectModule]) -> list[SourceFile]:
+    """Return the files whose text has an import of a module with a server, and the name of the server."""
+    offered: dict[str, set[str]] = {}
+    for module in modules:
+        names = _offered(module)
+        if names:
+            offered.setdefault(module.parts[-1] if module.parts else "", set()).update(names)
+    return [source for source in files if _uses(source.data, offered)]
+
+
+def _uses(code: bytes, offered: Mapping[str, set[str]]) -> bool:
+    """Return whether lines with an import have the name of a module, and the code that of something in it."""
+    names: set[str] = set()
+    for line in _IMPORTS.findall(code):
+        for module in offered.keys() & _words(line):
+            names |= offered[module]
+    return bool(names) and not names.isdisjoint(_words(code))
+
+
+def _words(code: bytes) -> set[str]:
+    return {word.decode("utf-8", "replace") for word in _WORDS.findall(code)}
+
+
+def _offered(module: ProjectModule) -> set[str]:
+    """Return the names of a module's servers, of classes for servers, and of functions that return them."""
+    names = set()
+    for name, bindings in module.scope.bindings.items():
+        if any(isinstance(binding, Imported) and is_original(binding.module) for binding in bindings):
+            continue
+        value = module.scope.value_of_name(name)
+        if value is not None and isinstance(value.definition, ProjectFunction):
+            value = value.definition.returned()
+        if value is not None and (
+            value.name or (isinstance(value.definition, ProjectClass) and value.kind == "object")
+        ):
+            names.add(name)
+    return names
+
+
+def _is_of_a_server(value: Value) -> bool:
+    """Return whether a value has something of FastMCP or the official SDK, or may have it as an attribute."""
+    return bool(value.name) or (value.kind == "object" and isinstance(value.definition, ProjectClass))
 
 
 def write_changes(changes: list[Change]) -> None:

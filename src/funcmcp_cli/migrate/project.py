@@ -1,19 +1,30 @@
-"""The Python files of a project, as syntax trees that keep the formatting."""
+"""The Python files of a project, and their syntax trees."""
 
 from __future__ import annotations
 
 import ast
+import io
 import os
 import re
+import sys
+import tokenize
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-
-import libcst as cst
+from typing import TYPE_CHECKING
 
 from funcmcp._text.files import MAX_BYTES, read_bytes
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.migrate.notes import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    import libcst as cst
+
+    Progress: TypeAlias = Callable[[int, int], object]
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
 _MAX_BYTES = 500_000
@@ -21,11 +32,18 @@ _MAX_BYTES = 500_000
 _MAX_DEPTH = 2000
 """Levels of a syntax tree. The time to rewrite it grows with their square: 2,000 take a second or two."""
 _IMPORT = re.compile(rb"^\s*(?:import|from)\s+(?:fastmcp|mcp|azure\.functions|azure)\b", re.MULTILINE)
+_SERVER_IMPORT = re.compile(rb"\b(?:import|from)\b(?:[^\n\\]|\\\n|\\\r\n)*\b(?:fastmcp|mcp|mcp_types|funcmcp)\b")
+_TRIGGER = re.compile(rb"\.(?:generic_trigger|mcp_?(?:tool|resource|prompt)_?trigger|mcp_tool)\b")
+"""Decorators of Azure's MCP triggers, whose app may be imported from another file."""
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
 _REQUIREMENT_FILES = ("requirements*.txt", "pyproject.toml")
 
 
-@dataclass(frozen=True, slots=True)
+def no_progress(_: int, __: int) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True)
 class SourceFile:
     """A Python file of a project.
 
@@ -33,20 +51,85 @@ class SourceFile:
         path: The file.
         name: Its path from the project's folder.
         data: Its bytes.
-        module: Its syntax tree.
     """
 
     path: Path
     name: str
     data: bytes
-    module: cst.Module
+
+    @property
+    def may_have_servers(self) -> bool:
+        """Whether it imports FastMCP, the official SDK, or `funcmcp.compat`."""
+        return b"mcp" in self.data and _SERVER_IMPORT.search(self.data) is not None
+
+    @property
+    def may_have_triggers(self) -> bool:
+        """Whether it may have triggers of Azure Functions."""
+        return _TRIGGER.search(self.data) is not None
+
+    @cached_property
+    def encoding(self) -> str:
+        """The encoding of the text."""
+        return tokenize.detect_encoding(io.BytesIO(self.data).readline)[0]
+
+    @cached_property
+    def text(self) -> str:
+        """The text, with its line breaks."""
+        return self.data.decode(self.encoding)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree, which has the numbers of lines."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(self.data)
+
+    @cached_property
+    def module(self) -> cst.Module:
+        """The syntax tree that keeps the formatting, which takes longer to make."""
+        import libcst  # noqa: PLC0415 - most projects need no tree that keeps the formatting
+
+        return libcst.parse_module(self.data)
+
+    @cached_property
+    def _lines(self) -> list[tuple[int, str]]:
+        """The lines, each with the position of its first character."""
+        lines, position = [], 0
+        for line in io.StringIO(self.text, newline=""):
+            lines.append((position, line))
+            position += len(line)
+        return lines
+
+    def span(self, node: ast.stmt | ast.alias) -> tuple[int, int]:
+        """Return where a part of the tree begins and ends in the text."""
+        return (
+            self._position(node.lineno, node.col_offset),
+            self._position(node.end_lineno or node.lineno, node.end_col_offset or 0),
+        )
+
+    def _position(self, line: int, column: int) -> int:
+        """Return a position in the text. The columns of `ast` count bytes of UTF-8."""
+        start, text = self._lines[line - 1]
+        return start + len(text.encode()[:column].decode())
 
 
-def read_project(path: Path) -> tuple[list[SourceFile], list[Note]]:
-    """Return the files of a project that import FastMCP, the official SDK or Azure Functions.
+@dataclass(frozen=True, slots=True)
+class ProjectFiles:
+    """The files of a project.
 
-    Returns:
-        The files, and a note for each one that cannot be read or rewritten.
+    Attributes:
+        sources: The files that may have servers or triggers.
+        others: The other Python files, whose syntax is not known.
+        notes: A note for each file that cannot be read or rewritten, and for each requirement.
+    """
+
+    sources: list[SourceFile]
+    others: list[SourceFile]
+    notes: list[Note]
+
+
+def read_project(path: Path) -> ProjectFiles:
+    """Return the Python files of a project.
 
     Raises:
         Failure: The path does not exist, or there is no Python file.
@@ -55,21 +138,22 @@ def read_project(path: Path) -> tuple[list[SourceFile], list[Note]]:
     files = _files(path)
     if not files:
         raise Failure(f"{path} has no Python files.")
-    sources: list[SourceFile] = []
-    notes: list[Note] = []
+    project = ProjectFiles([], [], [])
     for file in files:
         name = str(file.relative_to(root))
         try:
             source = _read(file, name)
-        except _UnreadableError as error:
-            notes.append(Note(name, error.line, "missing", error.reason))
-            continue
-        if source is not None:
-            sources.append(source)
-    return sources, notes + _requirement_notes(root)
+        except UnreadableError as error:
+            project.notes.append(Note(name, error.line, "missing", error.reason))
+        else:
+            if source is not None:
+                is_source = source.may_have_servers or source.may_have_triggers
+                (project.sources if is_source else project.others).append(source)
+    project.notes.extend(_requirement_notes(root))
+    return project
 
 
-class _UnreadableError(Exception):
+class UnreadableError(Exception):
     """A file cannot be migrated."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
@@ -79,43 +163,56 @@ class _UnreadableError(Exception):
 
 
 def _read(file: Path, name: str) -> SourceFile | None:
-    """Return a file. Return None for a notebook without servers. Raise _UnreadableError if it cannot be migrated."""
+    """Return a file. Return None for a notebook without servers. Raise UnreadableError if it cannot be migrated."""
     if file.is_symlink():
-        raise _UnreadableError(f"a link to {file.readlink()}; migrate that file")
+        raise UnreadableError(f"a link to {file.readlink()}; migrate that file")
     try:
         code = read_bytes(file, MAX_BYTES)
     except OSError as error:
-        raise _UnreadableError(f"cannot be read: {error.strerror}") from error
+        raise UnreadableError(f"cannot be read: {error.strerror}") from error
     if file.suffix == ".ipynb":
         if _IMPORT.search(code.replace(b'"', b"\n")):
-            raise _UnreadableError("a notebook; rewrite its cells by hand")
+            raise UnreadableError("a notebook; rewrite its cells by hand")
         return None
-    try:
-        _check_depth(code)
-        return SourceFile(file, name, code, cst.parse_module(code))
-    except cst.ParserSyntaxError as error:
-        raise _UnreadableError("not valid Python 3; correct it first", error.raw_line) from error
-    except (UnicodeDecodeError, LookupError, SyntaxError) as error:
-        raise _UnreadableError("not in the encoding that it declares (UTF-8 by default)") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise _UnreadableError(f"cannot be parsed: {type(error).__name__}") from error
+    source = SourceFile(file, name, code)
+    if source.may_have_servers or source.may_have_triggers:
+        check_syntax(source)
+    return source
 
 
-def _check_depth(code: bytes) -> None:
-    """Raise RecursionError or MemoryError for brackets and operators that are nested too deeply for Python's parser.
+def check_syntax(source: SourceFile) -> None:
+    """Read the syntax tree of a file.
 
-    libcst's parser would crash the process. Other errors of the syntax are left to libcst, which names their lines.
+    Raises:
+        UnreadableError: The file can't be parsed.
     """
-    if len(code) > _MAX_BYTES:
-        raise _UnreadableError(f"longer than {_MAX_BYTES:,} bytes")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            level: list[ast.AST] = [ast.parse(code)]
-        except SyntaxError as error:
-            if "too many nested" in str(error):
-                raise RecursionError from error
-            return
+    if len(source.data) > _MAX_BYTES:
+        raise UnreadableError(f"longer than {_MAX_BYTES:,} bytes")
+    try:
+        _ = source.text
+        if source.tree and source.may_have_triggers:
+            _check_depth(source.tree)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise UnreadableError("not in the encoding that it declares (UTF-8 by default)") from error
+    except SyntaxError as error:
+        raise _syntax_error(error) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UnreadableError(f"cannot be parsed: {type(error).__name__}") from error
+
+
+def _syntax_error(error: SyntaxError) -> UnreadableError:
+    if "too many nested" in str(error):
+        return UnreadableError("cannot be parsed: RecursionError")
+    if "encoding" in str(error) or "codec" in str(error):
+        return UnreadableError("not in the encoding that it declares (UTF-8 by default)")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    reason = f"not valid in Python {version}; correct it, or run the command with the Python of the project"
+    return UnreadableError(reason, error.lineno or 0)
+
+
+def _check_depth(tree: ast.Module) -> None:
+    """Raise RecursionError for brackets and operators that are nested too deeply for libcst, which would crash."""
+    level: list[ast.AST] = [tree]
     for _ in range(_MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
@@ -150,13 +247,3 @@ def _requirement_notes(root: Path) -> list[Note]:
                     text = f"the requirement {match[1]}: write funcmcp"
                     notes.append(Note(str(file.relative_to(root)), number, "missing", text))
     return notes
-
-
-def dotted(node: cst.BaseExpression | None) -> str:
-    """Return a name such as ``a.b``. Return "" for another expression."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        head = dotted(node.value)
-        return f"{head}.{node.attr.value}" if head else ""
-    return ""

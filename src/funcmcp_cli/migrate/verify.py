@@ -1,22 +1,26 @@
-"""``funcmcp migrate --verify``: a function app before and after the changes, each under ``funcmcp host``.
+"""``funcmcp migrate --verify``: a server before and after the changes.
 
-How it works: the changes are made in a copy of the app. Both are listed, and the same calls are made on both: resources
-are read, prompts are got, and tools are called that only read. Arguments are made from schemas. Environments of Python
-and packages of Node are not copied: the copy links to them.
+How it works: the changes are made in a copy of the folder. A function app is served by ``funcmcp host``, another server
+by its command. Both are listed, and the same calls are made on both: resources are read, prompts are got, and tools are
+called that only read. Arguments are made from schemas. Environments of Python and packages of Node are not copied: the
+copy links to them.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
-from funcmcp_cli.connect import inspect_server
+from funcmcp_cli.connect import Source, inspect_server
 from funcmcp_cli.diff.compare import differences
 from funcmcp_cli.diff.snapshots import function_app_source
 from funcmcp_cli.doctor.start_checks import has_custom_handler
@@ -34,6 +38,21 @@ _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
+_TYPES = re.compile(r"type changed from (.+) to (.+)$")
+_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("text result", re.compile(r"results have no schema|structuredContent is missing; it was \{\"result\": \"")),
+    ("nullable", re.compile(r"alternatives removed: \{\"type\": \"null\"\}$|values removed: null$")),
+    ("unknown arguments", re.compile(r"additionalProperties")),
+    ("plain dict", re.compile(r"result result: removed|structuredContent changed from \{\"result\": \{.* to \{")),
+)
+REASONS = {
+    "text result": "A text has no output schema and no structured content: its text block has all of it.",
+    "nullable": "`T | None` is the schema of `T`: a client leaves the argument out instead of sending null.",
+    "unknown arguments": "The schema of a tool without arguments forbids others, which are refused in any case.",
+    "plain dict": "A `dict` without types is the structured content itself, as in FastMCP; the SDK 1.x wraps it in "
+    "`result`.",
+}
+"""The deliberate reasons of breaking differences to servers of FastMCP and the official SDK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,50 +61,101 @@ class Verification:
 
     Attributes:
         differences: What differs, in the order of the features and calls.
-        calls: How many calls were made on each app.
+        calls: How many calls were made on each server.
         not_called: Tools that were not called, because they may have effects.
+        reasons: By the difference, the name of its reason in `REASONS`; "" for a difference without one.
     """
 
     differences: list[Difference]
     calls: int
     not_called: list[str]
+    reasons: list[str]
 
     @property
     def is_same(self) -> bool:
-        """Whether no client can fail with the new app."""
-        return all(difference.level != "breaking" for difference in self.differences)
+        """Whether no client can fail with the new server for a reason that is not deliberate."""
+        pairs = zip(self.differences, self.reasons, strict=True)
+        return all(difference.level != "breaking" or reason for difference, reason in pairs)
 
 
-async def verify(path: Path, changes: Sequence[Change], calls: Sequence[Call], *, call_tools: bool) -> Verification:
-    """Compare a function app with what it is after the changes.
+async def verify(
+    path: Path, changes: Sequence[Change], calls: Sequence[Call], *, call_tools: bool, command: str | None = None
+) -> Verification:
+    """Compare a server with what it is after the changes.
 
     Args:
-        path: The app's folder, or its file.
+        path: The folder, or the file.
         changes: The changes of the plan.
         calls: More calls to make.
         call_tools: Whether tools are called that may have effects.
+        command: The command that serves on stdio in the folder. None for a function app, and for a file that does so.
 
     Raises:
-        Failure: The folder is not that of a function app, or one of both apps cannot be served.
+        Failure: It is not known how the server is served, or one of both servers can't be served.
     """
-    folder = _function_app(path)
+    folder = _folder_of(path)
+    source = _source_of(path, folder, command)
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
-        listed, _ = await inspect_server(function_app_source(str(folder)))
+        listed, _ = await inspect_server(source)
         all_calls = [*example_calls(listed, call_tools=call_tools), *calls]
-        old, _ = await inspect_server(function_app_source(str(folder)), all_calls)
-        new, _ = await inspect_server(function_app_source(str(copy)), all_calls)
+        old, _ = await inspect_server(source, all_calls)
+        new, _ = await inspect_server(_in_copy(source, copy), all_calls)
     called = {call.get("tool") for call in all_calls}
     not_called = [tool["name"] for tool in listed["tools"] if tool["name"] not in called]
-    return Verification(differences(old, new), len(all_calls), not_called)
+    listed_differences = differences(old, new)
+    reasons = [_reason_in(source, difference) for difference in listed_differences]
+    return Verification(listed_differences, len(all_calls), not_called, reasons)
 
 
-def _function_app(path: Path) -> Path:
-    folder = path if path.is_dir() else path.parent
-    if not (folder / "host.json").is_file():
-        raise Failure(f"{folder} has no host.json: it is not a function app. Compare others with: funcmcp diff OLD NEW")
-    if has_custom_handler(folder / "host.json"):
-        raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
-    return folder
+def _folder_of(path: Path) -> Path:
+    return path if path.is_dir() else path.parent
+
+
+def _reason_in(source: Source, difference: Difference) -> str:
+    """Return the reason for a difference; "" for function apps, whose reasons are not known."""
+    return "" if source.folder is None or difference.level != "breaking" else reason_of(difference.text)
+
+
+def reason_of(text: str) -> str:
+    """Return the name of the reason for a breaking difference; "" if it has no deliberate one.
+
+    Args:
+        text: The text of the difference.
+    """
+    types = _TYPES.search(text)
+    if types is not None and set(types[1].split(" | ")) - {"null"} == set(types[2].split(" | ")):
+        return "nullable"
+    return next((reason for reason, pattern in _RULES if pattern.search(text)), "")
+
+
+def _source_of(path: Path, folder: Path, command: str | None) -> Source:
+    """Return the server before the changes."""
+    if command is None and (folder / "host.json").is_file():
+        if has_custom_handler(folder / "host.json"):
+            raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
+        return function_app_source(str(folder))
+    if command is not None:
+        arguments = tuple(shlex.split(command))
+    elif path.is_file():
+        arguments = (sys.executable, path.name)
+    else:
+        raise Failure(
+            f"{folder} has no host.json: it is not a function app. Name the command that serves it on stdio, such as "
+            '--command "python server.py".'
+        )
+    return Source(shlex.join(arguments), None, command=arguments, folder=folder, variables=_variables(folder))
+
+
+def _in_copy(source: Source, copy: Path) -> Source:
+    if source.folder is None:
+        return function_app_source(str(copy))
+    return replace(source, folder=copy, variables=_variables(copy))
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    """Return the variables with which Python takes modules from a folder, also if another copy of them is installed."""
+    places = [str(folder.resolve()), str(folder.resolve() / "src"), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 @contextmanager

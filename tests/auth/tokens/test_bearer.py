@@ -277,7 +277,8 @@ class TestClaims:
         await accepted(sign(claims(tid="t", jti="1", scp="read")), bearer)
         await accepted(sign(claims(tid="t", jti="1", roles=["reader"])), bearer)
         for wrong in ({"tid": "u"}, {"tid": None}, {"tid": ["t"]}, {"jti": None}, {"scp": None}, {"scp": ""}):
-            assert "required" in await refusal(sign(claims(**{"tid": "t", "jti": "1", "scp": "read", **wrong})), bearer)
+            text = await refusal(sign(claims(**{"tid": "t", "jti": "1", "scp": "read", **wrong})), bearer)
+            assert ("none of the claims scp, roles" if "scp" in wrong else "required") in text
 
     @pytest.mark.parametrize("name", ["scope", "scp", "roles"])
     @pytest.mark.parametrize("value", [1, True, {"a": 1}, ["a", 1]])
@@ -402,7 +403,9 @@ async def test_a_fault_while_checking_is_a_refusal_and_one_line_in_the_log(
 ) -> None:
     keys = BrokenKeys(public())
     keys.error = error
-    assert await refusal(GOOD, tokens(keys=keys)) == "The token can't be verified."
+    bearer = tokens(keys=keys)
+    for _ in range(3):  # which any client can cause
+        assert await refusal(GOOD, bearer) == "The token can't be verified."
     assert caplog.messages == [f"event=token_check_failed exception={error.__name__}"]
 
 

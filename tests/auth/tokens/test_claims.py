@@ -18,7 +18,7 @@ def test_only_access_tokens_are_accepted_by_default(kind: str | None, accepted: 
     if accepted:
         TokenRules().check_type(kind)
         return
-    with pytest.raises(TokenError, match="does not accept the type"):
+    with pytest.raises(TokenError, match=r"The type \(typ\) of the token must be at\+jwt\."):
         TokenRules().check_type(kind)
 
 
@@ -64,22 +64,22 @@ def test_a_token_needs_an_expiry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claims", "accepted"),
+    ("claims", "reason"),
     [
-        ({"tid": "t", "scp": "a"}, True),
-        ({"tid": "t", "roles": ["r"]}, True),
-        ({"tid": "t"}, False),
-        ({"tid": "t", "scp": ""}, False),
-        ({"tid": "u", "scp": "a"}, False),
-        ({"scp": "a"}, False),
+        ({"tid": "t", "scp": "a"}, None),
+        ({"tid": "t", "roles": ["r"]}, None),
+        ({"tid": "t"}, "has none of the claims scp, roles"),
+        ({"tid": "t", "scp": ""}, "has none of the claims scp, roles"),
+        ({"tid": "u", "scp": "a"}, "lacks the claim tid, or has another value"),
+        ({"scp": "a"}, "lacks the claim tid, or has another value"),
     ],
 )
-def test_required_claims_and_groups_must_be_present(claims: dict[str, Any], accepted: bool) -> None:
+def test_required_claims_and_groups_must_be_present(claims: dict[str, Any], reason: str | None) -> None:
     rules = TokenRules(required={"tid": "t", "sub": None}, any_of=[("scp", "roles")])
-    if accepted:
+    if reason is None:
         assert rules.check({**CLAIMS, **claims}, NOW) == CLAIMS["exp"]
         return
-    with pytest.raises(TokenError, match="lacks a required claim"):
+    with pytest.raises(TokenError, match=reason):
         rules.check({**CLAIMS, **claims}, NOW)
 
 

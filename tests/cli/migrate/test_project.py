@@ -10,8 +10,6 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("libcst")
-
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.migrate.plan import plan_migration
 
@@ -21,8 +19,8 @@ SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
 @pytest.mark.parametrize(
     ("name", "data", "text"),
     [
-        ("broken.py", b"from fastmcp import FastMCP\ndef f(:\n", "not valid Python 3; correct it first"),
-        ("python2.py", b"import fastmcp\nprint 'x'\n", "not valid Python 3; correct it first"),
+        ("broken.py", b"from fastmcp import FastMCP\ndef f(:\n", "not valid in Python 3."),
+        ("python2.py", b"import fastmcp\nprint 'x'\n", "not valid in Python 3."),
         ("latin.py", b"import fastmcp\nx = '\xe9'\n", "not in the encoding that it declares"),
         ("unknown.py", b"# coding: no-such-encoding\nimport fastmcp\n", "not in the encoding that it declares"),
         ("zero.py", b"import fastmcp\n\x00\n", ""),
@@ -49,10 +47,20 @@ def test_long_conditions_and_texts_are_migrated(tmp_path: Path) -> None:
     assert [change.name for change in plan_migration(tmp_path).changes] == ["server.py"]
 
 
+TRIGGER = b"import azure.functions as func\napp = func.FunctionApp()\n@app.mcp_tool()\ndef f(a: int) -> int: ...\n"
+
+
 def test_an_expression_with_too_many_levels_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_bytes(SERVER + b"x = 1" + b" and 1" * 20_000)
+    pytest.importorskip("libcst")
+    (tmp_path / "server.py").write_bytes(TRIGGER + b"x = 1" + b" and 1" * 20_000)
     with pytest.raises(Failure, match="nested too deeply"):
         plan_migration(tmp_path)
+
+
+def test_files_without_servers_are_not_parsed(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER)
+    (tmp_path / "other.py").write_bytes(b"import shop_mcp\ndef f(:\n")
+    assert [note for note in plan_migration(tmp_path).notes if note.file == "other.py"] == []
 
 
 def test_a_pipe_is_not_read(tmp_path: Path) -> None:

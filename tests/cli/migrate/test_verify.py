@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.forking import funcmcp
+from tests.cli.processes import PYTHON
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def test_an_app_that_answers_as_before_is_written(shop: Path) -> None:
     shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert "Compared the app with its rewritten copy: the lists, and 2 calls." in lines
+    assert "Compared the server with its rewritten copy: the lists, and 2 calls." in lines
     assert "Not called, because they may have effects: order. Use --calls FILE, or --call-tools for all." in lines
     assert not [line for line in lines if line.startswith("breaking")]
     assert lines[-1].startswith("Rewrote 1 file.")
@@ -87,7 +88,7 @@ def test_an_app_that_answers_otherwise_is_not_written(shop: Path) -> None:
     breaking = [line for line in shown.stdout.splitlines() if line.startswith("breaking")]
     assert len(breaking) == 1
     assert "call menu://today {}: contents changed from" in breaking[0]
-    assert "No file was written: clients can fail with the rewritten app." in shown.stderr
+    assert "No file was written: clients can fail with the rewritten server." in shown.stderr
     assert (shop / "function_app.py").read_text() == APP
 
 
@@ -107,7 +108,7 @@ def test_tools_are_called_on_request(shop: Path) -> None:
     ("arguments", "code", "reason"),
     [
         (["--verify"], 1, "has no host.json: it is not a function app"),
-        (["--call-tools"], 2, "--calls and --call-tools are options of --verify."),
+        (["--call-tools"], 2, "--calls, --call-tools and --command are options of --verify."),
         (["--verify", "--diff"], 2, "--diff prints the patch alone: leave out --verify."),
     ],
 )
@@ -179,3 +180,48 @@ def test_calls_are_made_from_what_a_server_lists() -> None:
     ]
     assert example_calls(listed, call_tools=False) == expected
     assert example_calls(listed, call_tools=True) == [*expected, {"tool": "write", "arguments": {}}]
+
+
+SERVER = """from mcp.server.fastmcp import FastMCP
+
+mcp = FastMCP("Shop")
+
+
+@mcp.tool(annotations={"readOnlyHint": True})
+def find(name: str | None = None) -> str:
+    return f"Found {name}."
+
+
+@mcp.tool()
+def order(name: str) -> int:
+    return len(name)
+
+
+if __name__ == "__main__":
+    mcp.run()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["server.py"], [".", "--command", "python server.py"]])
+def test_a_server_of_the_sdk_is_compared_with_its_rewritten_copy(tmp_path: Path, arguments: list[str]) -> None:
+    require("mcp", find_spec("mcp"))
+    text = SERVER.replace("mcp.server.fastmcp import FastMCP", "mcp.server import MCPServer as FastMCP")
+    (tmp_path / "server.py").write_text(text)
+    arguments = [argument.replace("python ", f"{PYTHON} ") for argument in arguments]
+    shown = funcmcp("migrate", *arguments, "--verify", "--write", folder=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert "Compared the server with its rewritten copy: the lists, and 1 calls." in lines
+    assert "Not called, because they may have effects: order. Use --calls FILE, or --call-tools for all." in lines
+    breaking = [line for line in lines if line.startswith("breaking")]
+    assert breaking
+    assert all(line.endswith(("[text result]", "[nullable]")) for line in breaking)
+    assert "[text result] A text has no output schema" in shown.stdout
+    assert (tmp_path / "server.py").read_text().startswith("from funcmcp.compat import MCPServer as FastMCP")
+
+
+def test_a_folder_needs_a_command(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    shown = funcmcp("migrate", ".", "--verify", folder=tmp_path)
+    assert shown.returncode == 1
+    assert 'such as --command "python server.py".' in shown.stderr

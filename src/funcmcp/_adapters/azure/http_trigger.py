@@ -81,6 +81,9 @@ class FunctionAppServer(HasLifetime, Protocol):
     def fix_routes(self, function: str) -> None:
         """Refuse further custom routes."""
 
+    def on_first_request(self, address: str | None) -> None:
+        """Take note of the first request, and of the address that it came to, if that is known."""
+
 
 class StreamedRequest(func.HttpRequest):
     """A request that reached the worker over HTTP, so that its response can be a stream.
@@ -242,6 +245,7 @@ class Site:
     def __init__(self, server: FunctionAppServer) -> None:
         self._server = server
         self._lifetime = WorkerLifetime(server)
+        self._has_begun = False
 
     @property
     def has_health(self) -> bool:
@@ -256,6 +260,9 @@ class Site:
     async def begin(self) -> None:
         """Begin, unless that has happened."""
         await self._lifetime.begin()
+        if not self._has_begun:
+            self._has_begun = True
+            self._server.on_first_request(None)  # the host knows the address
 
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""

@@ -78,7 +78,7 @@ class TokenRules:
     def check_type(self, kind: str | None) -> None:
         """Raise TokenError unless tokens of a type are accepted. A token without a type has the type JWT."""
         if (kind or "jwt") not in self.types:
-            raise TokenError("The server does not accept the type of the token.")
+            raise TokenError(f"The type (typ) of the token must be {' or '.join(self.types)}.")
 
     def check(self, claims: Mapping[str, Any], now: float) -> float:
         """Return the expiry of the token in seconds since 1970; raise TokenError if the claims are invalid now."""
@@ -95,9 +95,10 @@ class TokenRules:
             raise TokenError("The token is an ID token, not an access token.")
         for name, value in self.required.items():
             if claims.get(name) is None or (value is not None and claims[name] != value):
-                raise TokenError("The token lacks a required claim.")
-        if not all(any(claims.get(name) for name in group) for group in self.any_of):
-            raise TokenError("The token lacks a required claim.")
+                raise TokenError(f"The token lacks the claim {name}, or has another value of it than required.")
+        for group in self.any_of:
+            if not any(claims.get(name) for name in group):
+                raise TokenError(f"The token has none of the claims {', '.join(group)}.")
         return end
 
     def principal(self, claims: Mapping[str, Any]) -> Principal:

@@ -4,7 +4,8 @@ How it works: a token is sent to the introspection endpoint of its issuer, with 
 answer is checked as the claims of a signed token are. A valid token is cached until it expires, for a minute at most; a
 refused one for ten seconds, in a table of its own, so that invalid tokens displace no valid ones. Requests with one
 token share one request to the issuer, which continues if one of them is cancelled. At most 100 such requests run at
-once. If there is no usable answer, nothing is cached, and the callers get 503.
+once, and 50 more for tokens that were valid before: whoever sends a flood of unknown tokens does not keep those callers
+out. If there is no usable answer, nothing is cached, and the callers get 503.
 
 A signed token that names another issuer is refused without a request: it is not for the eyes of this one.
 
@@ -29,7 +30,7 @@ from funcmcp._auth.connection_errors import reason_of
 from funcmcp._auth.principal import VerifiedToken
 from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer
 from funcmcp._auth.tokens.compact import MAX_TOKEN, TokenError, has_shape, unverified_claims
-from funcmcp._auth.tokens.presented import PresentedTokens, checked_names
+from funcmcp._auth.tokens.presented import PresentedTokens, checked_names, digest_of
 from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
@@ -48,7 +49,14 @@ _MAX_CACHE_SECONDS: Final = 300.0
 _REFUSED_SECONDS: Final = 10.0
 _REFUSED_SIZE: Final = 4096
 _MAX_CONCURRENT: Final = 100
+_RESERVED: Final = 50
+"""Further requests for tokens that were valid before, as long as they are remembered."""
+
 _MAX_ANSWER: Final = 256 * 1024
+_LARGE: Final = 8 * 1024
+_MAX_LARGE: Final = 128
+"""Maximum number of cached answers with more than 8 KiB. With these limits, the cache takes some 64 MiB of JSON."""
+
 _LOG_SECONDS: Final = 30.0
 _OK: Final = 200
 _CLIENT_ERRORS: Final = frozenset({400, 401, 403})
@@ -189,6 +197,7 @@ class Introspection(PresentedTokens):
         self._timeout = timeout
         self._refused: dict[bytes, _Refused] = {}
         self._asking: dict[bytes, asyncio.Task[_Outcome]] = {}
+        self._large: dict[bytes, None] = {}
         self._tls: SSLContext | None = None
         self._next_log = 0.0
 
@@ -218,7 +227,8 @@ class Introspection(PresentedTokens):
         if running is not None and not running.done() and running.get_loop() is loop:
             return running
         self._asking = {key: task for key, task in self._asking.items() if not task.done() and task.get_loop() is loop}
-        if len(self._asking) >= _MAX_CONCURRENT:
+        limit = _MAX_CONCURRENT + (_RESERVED if self._was_valid(token) else 0)
+        if len(self._asking) >= limit:
             raise UnavailableError("The server checks too many tokens now. Try again later.", 1)
         task = self._asking[digest] = asyncio.create_task(self._ask(digest, token))
         return task
@@ -226,9 +236,13 @@ class Introspection(PresentedTokens):
     async def _ask(self, digest: bytes, token: str) -> _Outcome:
         """Return what the issuer says about a token. It raises nothing: perhaps nobody waits for it any more."""
         try:
-            answer = _object(await self._post(token))
-            return self._read(token, answer)
+            body = await self._post(token)
+            outcome = self._read(token, _object(body))
+            if len(body) > _LARGE:
+                self._limit_large(token)
+            return outcome
         except TokenError as error:
+            self._forget(digest_of(token))
             if len(self._refused) >= _REFUSED_SIZE:  # the oldest one leaves
                 del self._refused[next(iter(self._refused))]
             self._refused[digest] = _Refused(str(error), self._clock() + _REFUSED_SECONDS)
@@ -238,6 +252,16 @@ class Introspection(PresentedTokens):
         except Exception as error:  # noqa: BLE001 - whatever the library raises, the token is not accepted
             self._log_failure(reason_of(error), logging.WARNING)
         return UnavailableError(_AWAY)
+
+    def _limit_large(self, token: str) -> None:
+        """Remember that the answer for a token is large, and forget the oldest such answers if there are too many."""
+        digest = digest_of(token)
+        self._large.pop(digest, None)
+        self._large[digest] = None
+        while len(self._large) > _MAX_LARGE:
+            oldest = next(iter(self._large))
+            del self._large[oldest]
+            self._forget(oldest)
 
     def _read(self, token: str, answer: Mapping[str, Any]) -> tuple[Principal, float]:
         """Return the caller in an answer, and until when it holds; raise TokenError if the token is not valid here."""

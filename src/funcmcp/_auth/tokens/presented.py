@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from hashlib import sha256
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from funcmcp._auth.authenticator import Challenge, Fit, ProvableHeaders, UnavailableError
@@ -32,6 +33,7 @@ _logger = logging.getLogger("funcmcp")
 
 _PREFIX: Final = b"Bearer "
 _CACHE_SIZE: Final = 4096
+_LINE_SECONDS: Final = 60.0
 
 _NO_PROOFS: Final = "The server can't check proofs here, because a function around its authenticator hides the request."
 
@@ -78,6 +80,7 @@ class PresentedTokens(ABC):
         self._clock = clock
         self._verified: dict[bytes, _Verified] = {}
         self._has_warned = False
+        self._next_line = float("-inf")
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the caller of the token, a challenge for an invalid token, or None without a token."""
@@ -96,12 +99,19 @@ class PresentedTokens(ABC):
         except UnavailableError:
             raise
         except Exception as error:  # noqa: BLE001 - a token that makes a library fail is rejected
-            _logger.warning("event=token_check_failed exception=%s", type(error).__name__)
+            self._log_failure_of_check(error)
             return Challenge("invalid_token", "The token can't be verified.", name)
         refusal = self._refusal(verified, has_proof=name == "DPoP")
         if refusal is None and name == "DPoP":
             refusal = await self._check_proof(headers, token, verified.principal)
         return verified.principal if refusal is None else refusal
+
+    def _log_failure_of_check(self, error: Exception) -> None:
+        """Log that a library or a source of keys has failed, at most once in a minute: clients can cause it."""
+        now = monotonic()
+        if now >= self._next_line:
+            self._next_line = now + _LINE_SECONDS
+            _logger.warning("event=token_check_failed exception=%s", type(error).__name__)
 
     def recall(self, digest: bytes) -> Principal | None:
         """Return the caller of an Authorization header whose token is in the cache; None to call the authenticator.
@@ -147,7 +157,7 @@ class PresentedTokens(ABC):
 
     async def _verify(self, token: str) -> _Verified:
         """Return what is known about a token; raise TokenError if the token is invalid."""
-        digest = sha256(_PREFIX + token.encode("utf-8", "surrogatepass")).digest()
+        digest = digest_of(token)
         verified, now = self._verified.get(digest), self._clock()
         if verified is not None and now < verified.end:
             return verified
@@ -157,6 +167,14 @@ class PresentedTokens(ABC):
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = verified
         return verified
+
+    def _was_valid(self, token: str) -> bool:
+        """Return whether a token is remembered as valid, though it has to be checked again."""
+        return digest_of(token) in self._verified
+
+    def _forget(self, digest: bytes) -> None:
+        """Forget that the token with a digest (`digest_of`) was valid."""
+        self._verified.pop(digest, None)
 
     def _refusal(self, verified: _Verified, *, has_proof: bool) -> Challenge | None:
         """Return why a valid token can't be presented in this way."""
@@ -177,6 +195,11 @@ class PresentedTokens(ABC):
                 "event=dpop_unavailable: pass %s to Auth itself, or in first_of.", type(self).__name__.lstrip("_")
             )
         return Challenge("invalid_dpop_proof", _NO_PROOFS, "DPoP")
+
+
+def digest_of(token: str) -> bytes:
+    """Return the digest of the value that the Authorization header usually has for a token."""
+    return sha256(_PREFIX + token.encode("utf-8", "surrogatepass")).digest()
 
 
 def _is_bound(principal: Principal) -> bool:

@@ -49,7 +49,8 @@ D = TypeVar("D")
 _TRACE = ("traceparent", "tracestate", "baggage")
 _NO_SIGN_IN = (
     "This needs a sign-in of the user through the server's own sign-in page, in the call itself. A task, an API key "
-    "and a token of another issuer have none."
+    "and a token of another issuer have none. If the user has signed in there, the server is not configured for such "
+    "tokens: report it to its operator."
 )
 
 

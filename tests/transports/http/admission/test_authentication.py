@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -148,17 +149,23 @@ async def test_a_refusal_with_401_is_logged_once_in_a_minute_with_the_client(
     async def nobody(headers: Mapping[str, str]) -> Challenge | None:
         return Challenge("invalid_token", "It is\nold.") if "authorization" in headers else None
 
+    """A client sends a request without credentials before each sign-in: that is no warning, and hides no other line."""
     monkeypatch.setenv("FUNCMCP_PROXIES", "1")
-    for fields, reason in (({}, "it has no credentials."), ({"authorization": "Bearer secret"}, "It is old.")):
-        exchange = runtime_of(MCPServer("Orders", auth=nobody)).exchange
+    caplog.set_level(logging.INFO)
+    exchange = runtime_of(MCPServer("Orders", auth=nobody)).exchange
+    for fields, level, reason in (
+        ({}, "INFO", "it has no credentials."),
+        ({"authorization": "Bearer secret"}, "WARNING", "It is old."),
+    ):
         pairs = [(b"host", b"127.0.0.1"), (b"x-forwarded-for", b"192.0.2.9"), (b"content-type", b"application/json")]
         pairs += [(name.encode(), value.encode()) for name, value in fields.items()]
         pairs.append((b"accept", b"application/json, text/event-stream"))
         for _ in range(3):
             response = await exchange(Forwarded("POST", "/mcp", pairs, b'{"jsonrpc":"2.0","method":"ping","id":1}'))
             assert response.status == 401
-        assert [record.getMessage() for record in caplog.records if "401" in record.getMessage()] == [
-            f"A request of 192.0.2.9 is refused with 401: {reason}"
+        lines = [record for record in caplog.records if "is refused with 401" in record.getMessage()]
+        assert [(line.levelname, line.getMessage()) for line in lines] == [
+            (level, f"A request of 192.0.2.9 is refused with 401: {reason}")
         ]
         caplog.clear()
 

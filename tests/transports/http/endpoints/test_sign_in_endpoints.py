@@ -13,6 +13,7 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
 from funcmcp._serving import warnings
 from funcmcp._serving.composition import runtime_of
+from funcmcp._serving.local_sign_in import sign_in_locally
 from funcmcp._transports.http.endpoints import health
 from funcmcp.auth import APIKeys, Auth, Program, ProtectedResource, first_of
 from funcmcp.state import KeyRing, MemoryRates, MemorySignIns, StoreUnavailableError
@@ -134,16 +135,14 @@ async def test_the_rates_of_the_server_hold_for_the_sign_in_too(stage: Stage) ->
 
 
 async def test_a_failure_is_in_the_log_and_not_in_the_answer(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(user: object) -> bool:
-        raise ZeroDivisionError("of the author")
-
-    stage = await Stage(allow=fail).with_client()
+    stage = await Stage().with_client()
     form = {
         "grant_type": "authorization_code",
         "code": await stage.code(),
         "client_id": stage.client_id,
         "code_verifier": "a-verifier-of-the-client-with-more-than-43-characters",
     }
+    stage.upstream.down = ZeroDivisionError("of the author")  # of an upstream of one's own
     async with client(server(stage)) as http:
         answer = await http.post("/oauth/token", data=form)
     assert (answer.status_code, "of the author" in answer.text) == (500, False)
@@ -230,7 +229,16 @@ async def test_the_store_of_sign_ins_is_checked_by_readiness_and_closed_at_the_e
 def test_the_log_says_once_that_there_is_no_store(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     runtime_of(server(Stage())).begin()
-    assert caplog.text.count("has no store, so a sign-in is renewed for 1440 minutes at most") == 1
+    assert caplog.text.count("has no store, so a sign-in is renewed for 24 hours at most") == 1
+
+
+def test_a_sign_in_without_a_provider_has_no_redirect_uri_to_register(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    mcp = server(Stage())
+    sign_in_locally(runtime_of(mcp), {"sub": "ada"}, "http://127.0.0.1:8000")
+    runtime_of(mcp).begin()
+    assert "has no store" in caplog.text
+    assert "Redirect URI" not in caplog.text
 
 
 def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ sections 7.1 and 9 (the scheme DPoP, and nonces).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -112,6 +113,7 @@ class Authentication:
         self._dpop: DPoP | None = dpop
         self._proofs = proofs
         self._refused = LineLimit()
+        self._without_credentials = LineLimit(logging.INFO)
 
     @contextmanager
     def accepting(self, authenticator: Authenticator) -> Iterator[None]:
@@ -182,7 +184,7 @@ class Authentication:
         if challenge.error == "invalid_request":
             return refuse(400, INVALID_REQUEST, challenge.description, headers=tuple(headers))
         if challenge.error != "use_dpop_nonce":  # which each client gets at first
-            self._log_refusal(request, challenge.description)
+            self._log_refusal(self._refused, request, challenge.description)
         return refuse(401, INVALID_REQUEST, challenge.description, headers=tuple(headers))
 
     async def authenticate_for_conversation(self, request: HttpRequest) -> HttpResponse | None:
@@ -252,7 +254,7 @@ class Authentication:
         if refusal.reason == "denied":
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
-            self._log_refusal(request, "it has no credentials.")
+            self._log_refusal(self._without_credentials, request, "it has no credentials.")
             status = 401
             challenge = unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes, dpop=self._dpop)
         else:
@@ -260,14 +262,17 @@ class Authentication:
             challenge = insufficient_scope(refusal.scopes, metadata_url=self._metadata_url, dpop=self._dpop)
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
 
-    def _log_refusal(self, request: HttpRequest, reason: str) -> None:
+    def _log_refusal(self, limit: LineLimit, request: HttpRequest, reason: str) -> None:
         """Log that a request is refused with 401, once in a minute and else at DEBUG: anyone can cause it.
+
+        A request without credentials has a limit and a level of its own. A client sends one to learn how its user signs
+        in. Its line must not take the place of the reason why a token is invalid.
 
         A request within the process has no transport of the network. Its sender gets the refusal itself.
         """
         if request.network_transport is None:
             return
-        self._refused.write("A request of %s is refused with 401: %s", address_for_log(request), quote(reason))
+        limit.write("A request of %s is refused with 401: %s", address_for_log(request), quote(reason))
 
 
 class _WithTests:

@@ -12,7 +12,7 @@ from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
-    from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerifier
+    from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
     from funcmcp._compat.components import (
         BinaryResource,
         DirectoryResource,
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
         ToolResult,
         UserMessage,
     )
-    from funcmcp._compat.context import Context
-    from funcmcp._compat.current import get_context
+    from funcmcp._compat.context import Context, get_context
     from funcmcp._compat.dependencies import (
         CallArgument,
         CurrentAccessToken,
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
         AuthorizationError,
         DisabledError,
         FastMCPError,
+        InvalidSignature,
         McpError,
         NotFoundError,
         PromptError,
@@ -88,18 +88,19 @@ if TYPE_CHECKING:
         TimingMiddleware,
     )
     from funcmcp._compat.openapi import MCPType, RouteMap
-    from funcmcp._compat.options import RequestStateSecurity, ResourceSecurity
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
+    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
-    "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerifier"],
+    "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.components": [
         "BinaryResource",
         "DirectoryResource",
@@ -126,8 +127,7 @@ _HOMES = {
         "ToolResult",
         "UserMessage",
     ],
-    "_compat.context": ["Context"],
-    "_compat.current": ["get_context"],
+    "_compat.context": ["Context", "get_context"],
     "_compat.dependencies": [
         "CallArgument",
         "CurrentAccessToken",
@@ -149,6 +149,7 @@ _HOMES = {
         "AuthorizationError",
         "DisabledError",
         "FastMCPError",
+        "InvalidSignature",
         "McpError",
         "NotFoundError",
         "PromptError",
@@ -170,19 +171,21 @@ _HOMES = {
         "TimingMiddleware",
     ],
     "_compat.openapi": ["MCPType", "RouteMap"],
-    "_compat.options": ["RequestStateSecurity", "ResourceSecurity"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
 __all__ = [
     "AcceptedElicitation",
     "AccessToken",
+    "ArgTransform",
     "AssistantMessage",
     "Audio",
     "AuthProvider",
@@ -216,6 +219,7 @@ __all__ = [
     "FunctionTool",
     "Icon",
     "Image",
+    "InvalidSignature",
     "Lifespan",
     "ListRoots",
     "LoggingMiddleware",
@@ -239,6 +243,7 @@ __all__ = [
     "ResourceNotFoundError",
     "ResourceResult",
     "ResourceSecurity",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "RouteMap",
     "Sample",
@@ -251,15 +256,19 @@ __all__ = [
     "TextResource",
     "TimingMiddleware",
     "TokenClaim",
+    "TokenVerificationError",
     "TokenVerifier",
     "Tool",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "TransformedTool",
     "UserMessage",
     "ValidationError",
     "configure_logging",
     "create_proxy",
+    "forward",
+    "forward_raw",
     "get_access_token",
     "get_context",
     "get_http_headers",
@@ -276,40 +285,19 @@ _ELSEWHERE = {
     "ProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
     "StatefulProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
-    "OAuthProxy": "Use funcmcp.auth.OAuthProxy with the upstream OIDC or OAuth2, and MCPServer(auth=...).",
-    "GitHubProvider": "Use funcmcp.auth.OAuthProxy with the upstream GitHub.",
-    "GoogleProvider": "Use funcmcp.auth.OAuthProxy with the upstream Google.",
-    "WorkOSProvider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
-    "AuthKitProvider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC, or funcmcp.auth.BearerTokens.",
-    "Auth0Provider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
-    "AWSCognitoProvider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
-    "ClerkProvider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
-    "DiscordProvider": "Use funcmcp.auth.OAuthProxy with the upstream OAuth2.",
-    "HuggingFaceProvider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
-    "KeycloakAuthProvider": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
-    "OIDCProxy": "Use funcmcp.auth.OAuthProxy with the upstream OIDC.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "OAuthProvider": "Use funcmcp.auth.OAuthProxy, in front of an identity provider.",
-    "RemoteAuthProvider": "Use funcmcp.auth.Auth with a ProtectedResource.",
-    "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
-    "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
-    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
-    "AuthContext": "Use authorize= of a feature with a function that takes the principal and returns True.",
     "AuthMiddleware": "Use auth=funcmcp.auth.Auth(..., scopes=[...]), or scopes= and authorize= of features.",
     "require_roles": "Use authorize= of a feature with a function that looks at the roles of the principal.",
     "require_scopes": 'Use scopes=["orders:read"] of a feature.',
     "restrict_tag": "Use scopes= of the features that have the tag.",
     "run_auth_checks": "Use authorize= of a feature, which the server calls itself.",
-    "IntrospectionTokenVerifier": "Write a TokenVerifier whose verify_token asks the authorization server.",
-    "AzureProvider": "Use funcmcp.auth.OAuthProxy with the upstream EntraID, or funcmcp.auth.entra.",
     "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
     "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
     "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
-    "ArgTransform": "Use funcmcp.transforms.ArgumentChange.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
@@ -318,7 +306,6 @@ _ELSEWHERE = {
     "ToolTransform": "Use funcmcp.transforms.ToolTransform.",
     "ToolTransformConfig": "Use funcmcp.transforms.ToolChange.",
     "Transform": "Use funcmcp.transforms.Transform.",
-    "TransformedTool": "Use funcmcp.transforms.ToolTransform.",
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "FastMCPProvider": "Use mcp.mount(server).",
@@ -336,6 +323,65 @@ _ELSEWHERE = {
     "UserSession": "Use context.state of funcmcp.Context.",
 }
 """Names of other frameworks that are not here, and what to use."""
+
+_PROXY = "Use funcmcp.auth.OAuthProxy with the upstream"
+_RESOURCE = (
+    "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or "
+    "funcmcp.auth.OAuthProxy with the upstream OIDC."
+)
+_OF_ACCOUNTS = (
+    "Use funcmcp.auth.OAuthProxy, whose tokens are its own, or write a TokenVerifier whose verify_token asks the API."
+)
+_TESTS = "Use funcmcp.testing.SignedIn in tests, and funcmcp run --sign-in-as on your machine."
+
+_ELSEWHERE |= {
+    # Providers of sign-in
+    "OAuthProxy": f"{_PROXY} OIDC or OAuth2, and MCPServer(auth=...).",
+    "OAuthProvider": "Use funcmcp.auth.OAuthProxy, in front of an identity provider.",
+    **dict.fromkeys(
+        ("Auth0Provider", "AWSCognitoProvider", "ClerkProvider", "HuggingFaceProvider", "OCIProvider", "OIDCProxy"),
+        f"{_PROXY} OIDC.",
+    ),
+    "WorkOSProvider": f"{_PROXY} OIDC.",
+    "AzureProvider": f"{_PROXY} EntraID, or funcmcp.auth.entra.",
+    "DiscordProvider": f"{_PROXY} OAuth2.",
+    "GitHubProvider": f"{_PROXY} GitHub.",
+    "GoogleProvider": f"{_PROXY} Google.",
+    "IdentityAssertion": "Use funcmcp.auth.OAuthProxy(identity_assertions=...).",
+    "EntraOBOToken": "Use Context.upstream_token, and EntraID(on_behalf_of=...) as the upstream of OAuthProxy.",
+    "InMemoryOAuthProvider": _TESTS,
+    # Verifiers of tokens
+    **dict.fromkeys(
+        (
+            "Auth0MCPProvider", "AuthKitProvider", "DescopeProvider", "KeycloakAuthProvider", "RemoteAuthProvider",
+            "ScalekitProvider", "SupabaseProvider",
+        ),
+        _RESOURCE,
+    ),
+    "PropelAuthProvider": "Use funcmcp.auth.Auth with Introspection and a ProtectedResource.",
+    "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
+    "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
+    "Auth0JWTVerifier": 'Use funcmcp.auth.BearerTokens with TokenRules(scope_claims=["scope", "permissions"]).',
+    "AWSCognitoTokenVerifier": "Use funcmcp.auth.BearerTokens with TokenRules(clients_without_audience=[...]).",
+    "AzureJWTVerifier": "Use funcmcp.auth.entra.",
+    "IntrospectionTokenVerifier": "Use funcmcp.auth.Introspection.",
+    "ClerkTokenVerifier": "Use funcmcp.auth.Introspection.",
+    **dict.fromkeys(
+        (
+            "DiscordTokenVerifier", "GitHubTokenVerifier", "GoogleTokenVerifier", "HuggingFaceTokenVerifier",
+            "WorkOSTokenVerifier",
+        ),
+        _OF_ACCOUNTS,
+    ),
+    "DebugTokenVerifier": f"Use StaticTokenVerifier, or an authenticator of your own. {_TESTS}",
+    "RSAKeyPair": _TESTS,
+    "JWKData": "funcmcp.auth.StaticKeys takes a dict.",
+    "JWKSData": "funcmcp.auth.StaticKeys takes a dict.",
+    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
+    "AuthCheck": "Use authorize= of a feature with a function that takes the principal and returns True.",
+    "AuthContext": "Use authorize= of a feature with a function that takes the principal and returns True.",
+}  # fmt: skip
+"""Names of authentication in FastMCP. The guide from-fastmcp.md has what to write for each."""
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
     _load, __dir__ = lazy_names(__name__, _HOMES)

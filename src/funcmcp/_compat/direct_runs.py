@@ -1,0 +1,131 @@
+"""Runs of a component outside of its server, as its methods ``run``, ``render`` and ``read`` do.
+
+How it works: a server that exists only for the run has the component's function as its one tool. So the arguments are
+converted and checked, dependencies are resolved and plain functions run in a thread, as they are in a request. A
+wrapper around the function stores the value that it returns, or its exception.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.signatures.partials import is_async
+from funcmcp._authoring.signatures.signature import Signature
+from funcmcp._compat.components import Outcome, Tool
+from funcmcp._compat.context import context_variable
+from funcmcp._compat.errors import ValidationError
+from funcmcp._compat.functions import collected, set_signature
+from funcmcp._compat.server import FastMCP
+from funcmcp._objects.mappings import only, without
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from funcmcp._compat.context import Context
+    from funcmcp._server.calls.context import RequestContext
+
+_OPTIONS = ("exclude_args", "output_schema", "structured_output", "tags", "timeout")
+"""Options of a tool that change what a run returns."""
+
+
+class _DirectServer(FastMCP):
+    """The server of one run. Its function has the context that the caller chose, or that of the running request."""
+
+    context: Context | None = None
+
+    @contextmanager
+    def _active_context(self, request: RequestContext) -> Iterator[None]:
+        outer = context_variable.get()
+        if self.context is None and outer is None:
+            with super()._active_context(request):
+                yield
+            return
+        if self.context is not None:
+            context_variable.set(self.context)
+        try:
+            yield
+        finally:
+            context_variable.set(outer)
+
+
+class _Recorder:
+    """Stores what a function returned or raised."""
+
+    def __init__(self, function: Callable[..., Any], *, has_result: bool) -> None:
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.has_run = False
+        self._has_result = has_result
+        function = collected(function)
+        self.function = self._asynchronous(function) if is_async(function) else self._plain(function)
+        hints = Signature(function).try_hints()
+        set_signature(self.function, function, hints if has_result else without(hints, "return"), ())
+
+    def _plain(self, function: Callable[..., Any]) -> Any:
+        def call(**arguments: Any) -> Any:
+            self.has_run = True
+            try:
+                self.value = function(**arguments)
+            except Exception as error:  # noqa: BLE001 - `run` raises it
+                self.error = error
+            return self.value if self._has_result else None
+
+        return call
+
+    def _asynchronous(self, function: Callable[..., Any]) -> Any:
+        async def call(**arguments: Any) -> Any:
+            self.has_run = True
+            try:
+                self.value = await function(**arguments)
+            except Exception as error:  # noqa: BLE001 - `run` raises it
+                self.error = error
+            return self.value if self._has_result else None
+
+        return call
+
+
+async def run(
+    component: Any, arguments: Mapping[str, Any] | None, *, context: Context | None = None, has_result: bool = False
+) -> Outcome:
+    """Call the function of a component, and return what it returned.
+
+    Args:
+        component: The component.
+        arguments: The arguments of the function. Values are converted, as those of FastMCP's clients are.
+        context: The context that the function gets. By default it is that of the request that runs now.
+        has_result: Whether the value is made into a result of a tool.
+
+    Raises:
+        Exception: What the function raised.
+        ValidationError: The arguments are not those of the function.
+    """
+    server = _DirectServer("direct", show_errors=True)
+    server.context = context
+    recorder = _Recorder(component.fn, has_result=has_result)
+    options = only(component.options, _OPTIONS) if has_result else {"output_schema": None}
+    server.add_tool(Tool(recorder.function, component.tool_name, **options))
+    result = await server.call_tool(component.tool_name, arguments)
+    if recorder.error is not None:
+        raise recorder.error
+    if result.is_error and not (recorder.has_run and has_result):
+        raise ValidationError(result["content"][0]["text"])
+    return Outcome(recorder.value, result)
+
+
+def definition_of(component: Any) -> Mapping[str, Any]:
+    """Return the definition of a component that is not registered."""
+    server = _DirectServer("direct")
+    registered = copy(component)
+    registered.switches = []
+    server.register(registered)
+    definition: Mapping[str, Any] = registered.definition
+    return definition
+
+
+def input_schema_of(component: Any) -> dict[str, Any]:
+    """Return the JSON schema of the arguments of a component's function."""
+    tool = Tool(collected(component.fn), component.tool_name, output_schema=None)
+    schema: dict[str, Any] = definition_of(tool)["inputSchema"]
+    return schema

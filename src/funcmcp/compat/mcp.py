@@ -1,0 +1,53 @@
+"""Names of the official SDK that mean something else in FastMCP. The other names are in `funcmcp.compat`.
+
+``Tool.run``, ``Prompt.render`` and ``Resource.read`` return plain values here, as in the package `mcp`, and take a
+context. A `funcmcp.compat.MCPServer` registers functions as objects of these classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._objects.public_names import lazy_names
+
+if TYPE_CHECKING:
+    from funcmcp._compat.sdk_components import (
+        BinaryResource,
+        DirectoryResource,
+        FileResource,
+        FunctionResource,
+        Prompt,
+        Resource,
+        ResourceTemplate,
+        TextResource,
+        Tool,
+    )
+
+_HOMES = {
+    "_compat.sdk_components": [
+        "BinaryResource",
+        "DirectoryResource",
+        "FileResource",
+        "FunctionResource",
+        "Prompt",
+        "Resource",
+        "ResourceTemplate",
+        "TextResource",
+        "Tool",
+    ],
+}
+
+__all__ = [
+    "BinaryResource",
+    "DirectoryResource",
+    "FileResource",
+    "FunctionResource",
+    "Prompt",
+    "Resource",
+    "ResourceTemplate",
+    "TextResource",
+    "Tool",
+]
+
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
