@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
+_SPELLING = pytest.mark.slow("A Python starts for another spelling of the same call.")
+
 SERVER = '''
 import asyncio
 
@@ -72,14 +74,19 @@ def answer_to_ping(command: list[str], env: dict[str, str] | None = None) -> sub
 
 @pytest.mark.parametrize(
     "line",
-    ["mcp.run()", 'mcp.run("stdio")', "asyncio.run(mcp.run_async())", 'asyncio.run(mcp.run_async("stdio"))'],
+    [
+        "mcp.run()",
+        pytest.param('mcp.run("stdio")', marks=_SPELLING),
+        pytest.param("asyncio.run(mcp.run_async())", marks=_SPELLING),
+        'asyncio.run(mcp.run_async("stdio"))',
+    ],
 )
 def test_a_script_speaks_on_stdin_and_says_nothing_to_a_client_beside_messages(tmp_path: Path, line: str) -> None:
     ended = answer_to_ping([PYTHON, str(script(tmp_path, line))])
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, '{"jsonrpc":"2.0","id":1,"result":{}}\n', "")
 
 
-@pytest.mark.parametrize("line", ["mcp.run()", "asyncio.run(mcp.run_async())"])
+@pytest.mark.parametrize("line", ["mcp.run()", pytest.param("asyncio.run(mcp.run_async())", marks=_SPELLING)])
 @pytest.mark.parametrize(("arguments", "module"), [(["-m", "shop.server"], "shop.server"), (["server.py"], "server")])
 def test_a_server_whose_tools_import_it_again_says_where_they_are(
     tmp_path: Path, arguments: list[str], module: str, line: str
@@ -141,8 +148,8 @@ def test_a_person_at_a_terminal_reads_one_line_that_says_how_to_serve_http(tmp_p
     "line",
     [
         'mcp.run("http", port=0)',
-        'mcp.run("streamable-http", host="127.0.0.1", port=0)',
-        "mcp.run(port=0)",
+        pytest.param('mcp.run("streamable-http", host="127.0.0.1", port=0)', marks=_SPELLING),
+        pytest.param("mcp.run(port=0)", marks=_SPELLING),
         'asyncio.run(mcp.run_async("http", port=0))',
     ],
 )

@@ -37,9 +37,11 @@ def trees() -> dict[str, ast.Module]:
 
 def marks_of(tree: ast.AST) -> list[tuple[str, str | None]]:
     """Return the name of each mark of a pass, and its reason."""
-    calls = {ast.unparse(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    nodes = list(ast.walk(tree))
+    marking = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in MARKS]
+    calls = {ast.unparse(node.func): node for node in marking}
     marks: list[tuple[str, str | None]] = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in MARKS and ast.unparse(node.value) == "pytest.mark":
             call = calls.get(ast.unparse(node))
             reasons = [] if call is None else [getattr(argument, "value", None) for argument in call.args]

@@ -54,6 +54,7 @@ def audit(file: Path, folder: Path) -> list[dict[str, Any]]:
     return [*report["results"], *report["readiness"]["results"]]
 
 
+@pytest.mark.slow("A program of others starts and sends many requests for each sample.")
 @pytest.mark.parametrize(("file", "expected"), SERVERS, ids=[file for file, _ in SERVERS])
 def test_an_auditor_that_others_wrote_finds_nothing_but_what_has_a_reason(
     file: str, expected: dict[str, str], tmp_path: Path

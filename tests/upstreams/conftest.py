@@ -51,13 +51,16 @@ class Pair:
 
 
 CROSSED = [pair for pair in PAIRS if pair[0] != pair[1]]
+SLOWEST = ("per-request", "handshake", "stdio")
+_SLOW = pytest.mark.slow("A process starts for each test, as with the other pair on stdio.")
 CASES = [
     *((*pair, transport) for transport in ("memory", "http") for pair in PAIRS),
     *((*pair, "stdio") for pair in CROSSED),  # each starts a process; every client and every upstream is among them
 ]
+PARAMETERS = [pytest.param(case, id="-".join(case), marks=[_SLOW] if case == SLOWEST else []) for case in CASES]
 
 
-@pytest.fixture(params=CASES, ids="-".join)
+@pytest.fixture(params=PARAMETERS)
 async def pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
     """Return each of the four pairs of eras, with an upstream in memory and over HTTP, and two of them on stdio."""
     client_era, upstream_era, transport = request.param
@@ -67,7 +70,7 @@ async def pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
         yield Pair(revisions, target, events)
 
 
-@pytest.fixture(params=CASES, ids="-".join)
+@pytest.fixture(params=PARAMETERS)
 async def shared_pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
     """Return each of the pairs with one session of the other server for all clients."""
     client_era, upstream_era, transport = request.param

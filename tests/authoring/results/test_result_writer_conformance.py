@@ -160,6 +160,7 @@ def generated(strategy: st.SearchStrategy[Any]) -> list[Any]:
     return values
 
 
+@pytest.mark.slow("Random values of some hundred types are written and validated.")
 async def test_results_of_all_types_conform_to_their_schemas() -> None:
     pairs: list[tuple[dict[str, Any], list[Any]]] = []
     for annotation, strategy in CASES:

@@ -129,6 +129,7 @@ def test_all_schemas_are_valid_with_jsonschema_and_so_are_their_defaults() -> No
                 Draft202012Validator(node).validate(node["default"])
 
 
+@pytest.mark.slow("Node compiles some hundred schemas.")
 def test_all_schemas_compile_with_ajv_in_strict_mode() -> None:
     generated = schemas()
     for schema, error in zip(generated, on_node("ajv-schemas.mjs", generated), strict=True):
