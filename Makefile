@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers slow-servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown sign-in-attacks dist clean
+.PHONY: run run-host test setup node servers slow-servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus peers converters shutdown sign-in-attacks dist clean
 
 # PORT=8001 takes another port than 8000, or 7071.
 run: .venv/.ready
@@ -123,6 +123,12 @@ soak-tasks: .venv/.ready
 corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.run
 	.venv/bin/python -m tests.corpus.migration
+
+# FastMCP's and the official SDK's own tests, on their packages and on funcmcp; writes docs/development/peers-tests.md.
+# SUITES=mcp runs one of them.
+peers: .venv/.ready
+	scripts/setup-peers.sh
+	.venv/bin/python -m tests.peers.run $(SUITES)
 
 # Client libraries that convert the tools of servers for the APIs of models; writes docs/development/clients.md.
 converters: .venv/.ready

@@ -9,6 +9,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 _OTHER_THREADS = re.compile(r"asyncio\.to_thread|run_in_executor|ThreadPoolExecutor\(")
 
 ALLOWED = {
+    "funcmcp/_compat/components.py": "reads a file of the author outside of a request",
+    "funcmcp/_compat/sdk_components.py": "reads a file of the author outside of a request",
     "funcmcp/_providers/files.py": "looks for files that have changed, at most once in a second",
     "funcmcp/_serving/composition.py": "closes the port of the metrics, once for each server",
     "funcmcp/_state/tasks/sqlite_file.py": "a connection belongs to a thread: one for reads, one for writes",

@@ -121,6 +121,30 @@ def test_a_lambda_needs_a_name(kind: Any) -> None:
         kind.from_function(lambda x: x, **arguments)
 
 
+def several(*values: int) -> int:
+    return sum(values)
+
+
+def named(**values: int) -> int:
+    return sum(values.values())
+
+
+def positional(value: int, /) -> int:
+    return value
+
+
+@pytest.mark.parametrize("function", [several, named, positional])
+@pytest.mark.parametrize("kind", [Tool, Prompt])
+def test_functions_whose_parameters_have_no_names(kind: Any, function: Any) -> None:
+    with pytest.raises(ValueError, match="are not supported as"):
+        kind.from_function(function)
+
+
+def test_paths_are_absolute() -> None:
+    with pytest.raises(ValueError, match="absolute"):
+        FileResource("a://b", "a.txt")
+
+
 def test_a_tool_needs_a_function_or_a_method_run() -> None:
     with pytest.raises(TypeError, match="needs a function"):
         Tool(name="nothing")

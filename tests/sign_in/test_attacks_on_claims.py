@@ -19,6 +19,7 @@ from tests.auth.making_tokens import Clock
 from tests.oauth_proxy.scripted import GOOGLE, UserinfoHTTP, with_keys
 from tests.oauth_proxy.stage import ADA, SCOPES, Browser, Stage, claims_of
 from tests.oauth_proxy.test_user_claims import at_provider, principal_of, provider_with
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,7 +270,7 @@ async def test_a_function_that_hangs_is_an_outage_and_holds_up_nobody(
 ) -> None:
     monkeypatch.setattr(author_functions, "_SECONDS", 0.01)
     stage = await Stage(**{option: hanging()}).with_client()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         answer = await stage.exchange(await stage.code())
     assert (answer.status, answer.json["error"]) == (503, "temporarily_unavailable")
 

@@ -43,6 +43,7 @@ from tests.oauth_proxy.test_entra_tenants import entra as entra_of
 from tests.oauth_proxy.test_oauth2 import URLS, ProviderHTTP, exchange
 from tests.oauth_proxy.test_oauth2 import upstream as oauth2_of
 from tests.oauth_proxy.test_visits import Hall
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -231,7 +232,7 @@ async def test_a_function_for_tenants_that_hangs_is_an_outage(monkeypatch: pytes
     async def hang(_: str) -> bool:
         return await asyncio.Event().wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(UpstreamUnavailableError, match="tenants_failed"):
             await exchange(entra_of(Organizations(), tenants=hang))  # type: ignore[arg-type]
 
@@ -257,7 +258,7 @@ async def test_a_hundred_waiting_requests_let_the_next_one_fail_at_once_and_leav
         asyncio.create_task(http.get(f"https://a.example/{number}")) for number in range(upstream._MAX_CONCURRENT)
     ]
     await asyncio.sleep(0)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(UpstreamUnavailableError, match="too many requests"):
             await http.get("https://a.example/next")
     for task in waiting[:50]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from importlib import import_module
 from pathlib import Path
@@ -198,6 +199,7 @@ class Tool(Component):
             options["input_schema"] = parameters or {"type": "object", "properties": {}}
         else:
             _check_name(fn, name)
+            _check_parameters(fn, self.kind)
         super().__init__(fn, name, **options)
 
     @classmethod
@@ -209,9 +211,8 @@ class Tool(Component):
             name: The name. By default it is that of the other tool.
             changes: The changes, as `TransformedTool` takes them.
         """
-        from funcmcp._compat.tool_transforms import TransformedTool  # noqa: PLC0415 - few servers change tools
-
-        return TransformedTool(tool, name, **changes)
+        # The class is one of tools, which are defined here, so it is loaded when it is first used.
+        return import_module("funcmcp._compat.tool_transforms").TransformedTool(tool, name, **changes)
 
     @property
     def tool_name(self) -> str:  # type: ignore[override] # of each tool
@@ -261,6 +262,7 @@ class Prompt(Component):
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         _check_name(fn, name)
+        _check_parameters(fn, self.kind)
         super().__init__(fn, name, **options)
 
     @property
@@ -452,7 +454,7 @@ class FileResource(Resource):
         self, uri: Any, path: Any, name: str | None = None, *, is_binary: bool = False, **options: Any
     ) -> None:
         super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
-        self.path: Path = Path(path)
+        self.path: Path = _absolute(path)
         mime_type = self.mime_type
         self.is_binary: bool = is_binary or not (mime_type.startswith("text/") or mime_type.endswith(("json", "xml")))
 
@@ -493,7 +495,7 @@ class DirectoryResource(Resource):
         **options: Any,
     ) -> None:
         super().__init__(None, uri, name, **{"mime_type": "application/json", **options})
-        self.path: Path = Path(path)
+        self.path: Path = _absolute(path)
         self.recursive = recursive
         self.pattern = pattern
 
@@ -523,6 +525,31 @@ def _check_name(function: Callable[..., Any], name: str | None) -> None:
     """Raise ValueError if a component would have the name of a lambda."""
     if name is None and function_name(function) == "<lambda>":
         raise ValueError("You must provide a name for lambda functions")
+
+
+def _check_parameters(function: Callable[..., Any], kind: str) -> None:
+    """Raise ValueError if a function has parameters that can't be filled by name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # a function of C without a signature
+        return
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise ValueError(f"Functions with *args are not supported as {kind}s")
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise ValueError(f"Functions with **kwargs are not supported as {kind}s")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise ValueError(
+                f"Functions with positional-only parameters are not supported as {kind}s, because arguments are passed "
+                "by name"
+            )
+
+
+def _absolute(path: Any) -> Path:
+    """Return a path; raise ValueError if it is not absolute."""
+    if not Path(path).is_absolute():
+        raise ValueError("Path must be absolute")
+    return Path(path)
 
 
 class ToolSource(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
@@ -273,7 +273,7 @@ class Message(content.Message):
         """Return whether another message has the same role and content."""
         return isinstance(other, content.Message) and self.wire == other.wire
 
-    __hash__ = None  # type: ignore[assignment] # as a model of pydantic
+    __hash__: ClassVar[None] = None  # type: ignore[assignment] # as a model of pydantic
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.wire['content']!r}, role={self.role!r})"

@@ -261,7 +261,7 @@ class DirectoryResource(Resource, components.DirectoryResource):
 class ResourceTemplate(components.ResourceTemplate):
     """A resource template, as `funcmcp.compat.ResourceTemplate`."""
 
-    resource_class = FunctionResource
+    resource_class: type[components.Resource] = FunctionResource
 
     def matches(self, uri: str) -> dict[str, Any] | None:
         """Return the values of the variables in a URI; None if the URI does not match.
