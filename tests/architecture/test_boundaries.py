@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import hmac
 import importlib
 import re
@@ -19,6 +18,7 @@ from funcmcp._auth.principal import Principal
 from funcmcp._protocol.uri_template import _EXPRESSION
 from funcmcp._state import seal
 from funcmcp._state.seal import KeyRing
+from tests.architecture.trees import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,11 +86,6 @@ CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spaw
 
 def name_of(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
-
-
-@functools.cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imported(tree: ast.Module) -> Iterator[str]:

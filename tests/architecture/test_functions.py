@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import ast
-import functools
 from typing import TYPE_CHECKING, TypeAlias
 
 from radon.visitors import ComplexityVisitor
 
 from tests.architecture.test_layout import ROOT
+from tests.architecture.trees import trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
-SOURCE = ROOT / "src"
 MAX_LINES = 50
 MAX_COMPLEXITY = 15
 """The linter's limit of 10 counts statements. This one also counts the conditions inside of expressions."""
-
-
-@functools.cache
-def trees() -> dict[Path, ast.Module]:
-    """Return the syntax trees of all modules."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def functions(tree: ast.Module) -> Iterator[Function]:

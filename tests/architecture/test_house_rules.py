@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.trees import tree_of
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.every_python("Each version of Python loads other modules.")
@@ -37,7 +38,7 @@ def test_no_module_is_named_after_nothing() -> None:
 def imported(path: Path) -> set[str]:
     """Return the top-level names of what a module imports."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.architecture.trees import tree_of
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 
@@ -16,7 +18,7 @@ def name_of(path: Path) -> str:
 def imported_by(path: Path, modules: set[str]) -> set[str]:
     """Return the modules of the package that a file imports anywhere, also in functions and for type checkers."""
     imported: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
                 submodule = f"{node.module}.{alias.name}"

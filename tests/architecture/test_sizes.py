@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.architecture.trees import tree_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -51,11 +53,6 @@ STAND_ALONE = {
     "funcmcp_host.workers.python_command": "One module for each language.",
 }
 """Modules that one module imports and that are short, and why they are not a part of it."""
-
-
-@functools.cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def lines_of_code(path: Path) -> int:
