@@ -3,4 +3,6 @@
 set -euo pipefail
 # Many tests wait for processes, so three workers keep two cores busy. The modules run in the order of their names: those
 # with few long tests come early, and none of them runs alone at the end.
+# Tests start Python hundreds of times, which takes half as long again without compiled files.
+unset PYTHONDONTWRITEBYTECODE
 exec "$1/bin/python" -m pytest -n 3 --dist loadscope --no-loadscope-reorder "${@:2}"
