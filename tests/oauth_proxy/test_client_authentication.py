@@ -74,6 +74,39 @@ async def test_a_client_with_a_secret_signs_in_and_refreshes_with_it(stage: Stag
         assert (await post(stage, "token", refresh | fields, authorization)).json["error"] == "invalid_grant"
 
 
+NO_PKCE = {"code_challenge": None, "code_challenge_method": None}
+
+
+async def test_a_platform_without_pkce_signs_in_with_a_pair_of_its_own(stage: Stage) -> None:
+    client = stage.proxy.client("Power Platform", [POWER], pkce=False)
+    assert client != stage.proxy.client("Power Platform", [POWER])
+    stage.client_id = client.client_id
+    form = {"grant_type": "authorization_code", "redirect_uri": POWER}
+    for fields, status in (({}, 200), ({"code_verifier": VERIFIER}, 400)):
+        code = await stage.code(redirect_uri=POWER, **NO_PKCE)
+        assert (await post(stage, "token", form | {"code": code} | fields, basic(*client))).status == status
+    code = await stage.code(redirect_uri=POWER, **NO_PKCE)
+    assert (await post(stage, "token", form | {"code": code}, basic(client.client_id, "wrong"))).status == 401
+
+
+async def test_a_platform_with_such_a_pair_may_use_pkce(stage: Stage) -> None:
+    client = stage.proxy.client("Power Platform", [POWER], pkce=False)
+    stage.client_id = client.client_id
+    form = {"grant_type": "authorization_code", "redirect_uri": POWER, "code": await stage.code(redirect_uri=POWER)}
+    assert (await post(stage, "token", form, basic(*client))).status == 400
+    form["code"] = await stage.code(redirect_uri=POWER)
+    assert (await post(stage, "token", form | {"code_verifier": VERIFIER}, basic(*client))).status == 200
+    answer = await stage.authorize(redirect_uri=POWER, code_challenge=None)
+    assert answer.query["error"] == "invalid_request"
+
+
+@pytest.mark.parametrize("changes", [NO_PKCE, {"code_challenge": ""}, {"code_challenge": "", **NO_PKCE}])
+async def test_every_other_client_needs_pkce(stage: Stage, changes: dict[str, Any]) -> None:
+    assert (await stage.authorize(**changes)).query["error"] == "invalid_request"
+    with_secret(stage)
+    assert (await stage.authorize(redirect_uri=POWER, **changes)).query["error"] == "invalid_request"
+
+
 async def test_a_user_reads_its_name_and_where_it_leads(stage: Stage) -> None:
     with_secret(stage)
     page = await stage.authorize(Browser(), redirect_uri=POWER)

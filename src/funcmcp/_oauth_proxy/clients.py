@@ -4,7 +4,8 @@ How it works: a registration is checked, and sealed into the ``client_id`` that 
 no instance forgets a client, and registering many clients takes no room. A registration does not expire, so those of
 version 0.1, which were lists, are read as well. Clients that register are public: PKCE binds a code to the client that
 requested it. A client that the operator makes has a secret, which is derived from its id with the keys of the server.
-Its id is sealed for another purpose, so it can't be taken for that of a public client.
+Its id is sealed for another purpose, so it can't be taken for that of a public client. The same holds for clients that
+need no PKCE.
 
 Source: RFC 6749 section 2.3.1 (secrets); RFC 7591 sections 2, 3.2.1 and 3.2.2; RFC 9449 section 5.2
 (`dpop_bound_access_tokens`); MCP "basic/authorization/client-registration".
@@ -42,6 +43,8 @@ server may choose, and its answer says what it has chosen (section 3.2.1). The o
 
 _PURPOSE = "oauth client"
 _PURPOSE_WITH_SECRET = "oauth client with a secret"  # noqa: S105 - a name
+_PURPOSE_WITHOUT_PKCE = "oauth client without pkce"
+_PURPOSES_WITH_SECRET = (_PURPOSE_WITH_SECRET, _PURPOSE_WITHOUT_PKCE)
 _UNNAMED = "An application without a name"
 
 
@@ -60,6 +63,7 @@ class OAuthClient(NamedTuple):
         host: The host of its document; None for a client that has registered.
         has_key: Whether each of its token requests needs a proof of a key (DPoP), as it says of itself.
         has_secret: Whether each of its token requests needs its secret.
+        needs_pkce: Whether each of its sign-ins needs PKCE. A client without a secret always does.
     """
 
     key: str
@@ -69,6 +73,7 @@ class OAuthClient(NamedTuple):
     host: str | None = None
     has_key: bool = False
     has_secret: bool = False
+    needs_pkce: bool = True
 
 
 @public("funcmcp.auth")
@@ -132,20 +137,26 @@ class Clients:
             answer["dpop_bound_access_tokens"] = True
         return answer
 
-    def with_secret(self, name: str, redirect_uris: Sequence[str]) -> ClientWithSecret:
+    def with_secret(self, name: str, redirect_uris: Sequence[str], *, needs_pkce: bool) -> ClientWithSecret:
         """Return a client with a secret. It is the same one for the same arguments.
+
+        Args:
+            name: What users read.
+            redirect_uris: The addresses to which users return.
+            needs_pkce: Whether each of its sign-ins needs PKCE.
 
         Raises:
             RedirectURIError: A redirect URI is missing or not allowed.
         """
         uris = checked_uris(list(redirect_uris))
         members = {"name": display_name(name), "redirect_uris": list(uris), "refreshes": True}
-        client_id = self._keys.seal(_PURPOSE_WITH_SECRET, to_record(members, {}))
+        purpose = _PURPOSE_WITH_SECRET if needs_pkce else _PURPOSE_WITHOUT_PKCE
+        client_id = self._keys.seal(purpose, to_record(members, {}))
         return ClientWithSecret(client_id, self._secrets_of(client_id)[0])
 
     def is_authenticated(self, client_id: str, secret: str | None) -> bool:
         """Return whether a registered client may send a request with a secret. A public client needs none."""
-        if len(client_id) > MAX_CLIENT_ID or self._keys.open(_PURPOSE_WITH_SECRET, client_id) is None:
+        if len(client_id) > MAX_CLIENT_ID or not self._has_secret(client_id):
             return True
         sent = (secret or "").encode("utf-8", "surrogatepass")
         # All secrets are compared, so that the time does not depend on the matching key.
@@ -156,9 +167,7 @@ class Clients:
         """Return the client with an id; None if no key of the server has sealed it, or this version can't read it."""
         if len(client_id) > MAX_CLIENT_ID:
             return None
-        payload, has_secret = self._keys.open(_PURPOSE, client_id), False
-        if payload is None:
-            payload, has_secret = self._keys.open(_PURPOSE_WITH_SECRET, client_id), True
+        purpose, payload = self._opened(client_id)
         if payload is None:
             self._log_unknown()
         version = VERSION
@@ -177,7 +186,26 @@ class Clients:
         if not are_texts(uris):
             return None
         has_key = version == BOUND_VERSION
-        return OAuthClient(key_of(client_id), name, tuple(uris), refreshes, has_key=has_key, has_secret=has_secret)
+        return OAuthClient(
+            key_of(client_id),
+            name,
+            tuple(uris),
+            refreshes,
+            has_key=has_key,
+            has_secret=purpose != _PURPOSE,
+            needs_pkce=purpose != _PURPOSE_WITHOUT_PKCE,
+        )
+
+    def _opened(self, client_id: str) -> tuple[str, bytes | None]:
+        """Return for what an id was sealed, and its record; None for an unknown one."""
+        for purpose in (_PURPOSE, *_PURPOSES_WITH_SECRET):
+            payload = self._keys.open(purpose, client_id)
+            if payload is not None:
+                return purpose, payload
+        return _PURPOSE, None
+
+    def _has_secret(self, client_id: str) -> bool:
+        return any(self._keys.open(purpose, client_id) is not None for purpose in _PURPOSES_WITH_SECRET)
 
     def _secrets_of(self, client_id: str) -> list[str]:
         """Return the secret of a client by each key of the server, that of the first key first."""

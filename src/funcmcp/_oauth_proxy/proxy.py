@@ -390,7 +390,7 @@ class OAuthProxy:
         """See `BearerTokens.fit`."""
         return self._bearer.fit(headers)
 
-    def client(self, name: str, redirect_uris: Sequence[str]) -> ClientWithSecret:
+    def client(self, name: str, redirect_uris: Sequence[str], *, pkce: bool = True) -> ClientWithSecret:
         """Return the id and the secret of a client, for a platform that asks for both.
 
         They are derived from the keys of the server and from the arguments, so nothing is stored, and each call returns
@@ -399,6 +399,8 @@ class OAuthProxy:
         Args:
             name: What users read when the platform asks for access.
             redirect_uris: The addresses to which the platform lets users return.
+            pkce: Whether each sign-in needs PKCE. False is for a platform that does not send it: then only the secret
+                and the platform's own ``state`` protect a code, and it is another client.
 
         Raises:
             TypeError: The redirect URIs are one string.
@@ -414,7 +416,7 @@ class OAuthProxy:
             raise TypeError("OAuthProxy.client takes a list of redirect URIs, not one string.")
         if not self.has_lasting_keys:
             raise RuntimeError("OAuthProxy.client needs keys that a restart keeps: set FUNCMCP_KEYS, or keys=.")
-        client = self._settings.clients.with_secret(name, redirect_uris)
+        client = self._settings.clients.with_secret(name, redirect_uris, needs_pkce=pkce)
         try:
             self._settings.check_uris(redirect_uris)
         except ClientNotAllowedError:

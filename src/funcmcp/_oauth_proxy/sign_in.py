@@ -134,6 +134,7 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
     state = parameters.get("state")
     try:
         _check(settings, parameters)
+        _check_challenge(parameters, client)
         jkt = _key(settings, parameters, client)
         scopes = _scopes(settings, parameters)
     except _RequestError as error:
@@ -301,14 +302,21 @@ def _check(settings: ProxySettings, parameters: Parameters) -> None:
         raise _RequestError("unsupported_response_type", "The response_type must be code.")
     if parameters.get("response_mode") not in {None, "query"}:
         raise _RequestError("invalid_request", "The response_mode must be query.")
-    if parameters.get("code_challenge_method") != "S256":
-        raise _RequestError("invalid_request", "PKCE is required, with the code_challenge_method S256.")
-    if not _CHALLENGE.fullmatch(parameters.get("code_challenge") or ""):
-        raise _RequestError("invalid_request", "The code_challenge must have 43 characters of base64url.")
     if len(parameters.resources) > 1 or not all(map(settings.is_resource, parameters.resources)):
         raise _RequestError("invalid_target", f"The resource must be {settings.url}.")
     if "none" in parameters.words("prompt"):
         raise _RequestError("interaction_required", "The user has to be asked.")
+
+
+def _check_challenge(parameters: Parameters, client: OAuthClient) -> None:
+    """Raise _RequestError for a request without PKCE, unless it is of a client that needs none."""
+    challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
+    if challenge is None and method is None and not client.needs_pkce:
+        return
+    if method != "S256":
+        raise _RequestError("invalid_request", "PKCE is required, with the code_challenge_method S256.")
+    if not _CHALLENGE.fullmatch(challenge or ""):
+        raise _RequestError("invalid_request", "The code_challenge must have 43 characters of base64url.")
 
 
 def _key(settings: ProxySettings, parameters: Parameters, client: OAuthClient) -> str | None:

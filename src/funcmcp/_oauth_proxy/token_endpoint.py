@@ -323,7 +323,7 @@ def _flow_of(settings: ProxySettings, form: Parameters, client: str, now: float)
         raise _GrantRefusedError(OTHER_CLIENT, client)
     if form.get("redirect_uri") not in {None, flow.redirect_uri}:
         raise _GrantRefusedError(OTHER_ADDRESS, client)
-    if not _fits(form.get("code_verifier") or "", flow.challenge):
+    if not _fits(form.get("code_verifier"), flow.challenge):
         raise _GrantRefusedError(VERIFIER, client)
     return flow
 
@@ -557,9 +557,14 @@ def _answer(tokens: dict[str, object]) -> WebAnswer:
     return json_answer(200, tokens, _NO_CACHE)
 
 
-def _fits(verifier: str, challenge: str) -> bool:
-    """Return whether a PKCE verifier is that of a challenge."""
-    if not _VERIFIER.fullmatch(verifier):
+def _fits(verifier: str | None, challenge: str) -> bool:
+    """Return whether a PKCE verifier is that of a challenge.
+
+    A sign-in without a challenge, by a client that needs none, has no verifier: RFC 9700 section 4.8.2.
+    """
+    if not challenge:
+        return verifier is None
+    if verifier is None or not _VERIFIER.fullmatch(verifier):
         return False
     return hmac.compare_digest(challenge_of(verifier).encode("ascii"), challenge.encode("ascii"))
 
