@@ -374,7 +374,12 @@ _PROBES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 }  # fmt: skip
 """By method that takes any keyword argument, how it is called with one."""
 
-ACCEPTS_ANYTHING = frozenset({"list_tools", "elicit", "debug", "info", "warning", "error", "log"})
+ACCEPTS_ANYTHING = frozenset(
+    {
+        *("list_tools", "list_prompts", "list_resources", "list_resource_templates"),
+        *("elicit", "debug", "info", "warning", "error", "log"),
+    }
+)
 """Methods that take any keyword argument, and refuse or ignore none that the originals have."""
 
 

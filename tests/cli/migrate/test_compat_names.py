@@ -171,15 +171,15 @@ def test_a_name_that_neither_side_has_is_the_authors_own() -> None:
 
 
 def test_names_that_are_added_to_compat_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def render_prompt(_: Any, name: str) -> str:
+    def wrap_transform(_: Any, name: str) -> str:
         return name
 
     member_verdict.cache_clear()
     import_verdict.cache_clear()
-    monkeypatch.setattr(compat.FastMCP, "render_prompt", render_prompt, raising=False)
+    monkeypatch.setattr(compat.FastMCP, "wrap_transform", wrap_transform, raising=False)
     monkeypatch.setattr(compat, "__all__", [*compat.__all__, "Namespace"])
     try:
-        assert member_verdict("FastMCP", "render_prompt") == SAME
+        assert member_verdict("FastMCP", "wrap_transform") == SAME
         assert import_verdict("fastmcp.server.transforms", "Namespace") == SAME
     finally:
         member_verdict.cache_clear()
