@@ -377,6 +377,7 @@ _PROBES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 ACCEPTS_ANYTHING = frozenset(
     {
         *("list_tools", "list_prompts", "list_resources", "list_resource_templates"),
+        *("read_resource", "render_prompt"),
         *("elicit", "debug", "info", "warning", "error", "log"),
     }
 )
