@@ -44,7 +44,7 @@ server may choose, and its answer says what it has chosen (section 3.2.1). The o
 _PURPOSE = "oauth client"
 _PURPOSE_WITH_SECRET = "oauth client with a secret"  # noqa: S105 - a name
 _PURPOSE_WITHOUT_PKCE = "oauth client without pkce"
-_PURPOSES_WITH_SECRET = (_PURPOSE_WITH_SECRET, _PURPOSE_WITHOUT_PKCE)
+_PURPOSES = (_PURPOSE, _PURPOSE_WITH_SECRET, _PURPOSE_WITHOUT_PKCE)
 _UNNAMED = "An application without a name"
 
 
@@ -156,7 +156,8 @@ class Clients:
 
     def is_authenticated(self, client_id: str, secret: str | None) -> bool:
         """Return whether a registered client may send a request with a secret. A public client needs none."""
-        if len(client_id) > MAX_CLIENT_ID or not self._has_secret(client_id):
+        purpose, payload = self._opened(client_id)
+        if payload is None or purpose == _PURPOSE:
             return True
         sent = (secret or "").encode("utf-8", "surrogatepass")
         # All secrets are compared, so that the time does not depend on the matching key.
@@ -198,14 +199,11 @@ class Clients:
 
     def _opened(self, client_id: str) -> tuple[str, bytes | None]:
         """Return for what an id was sealed, and its record; None for an unknown one."""
-        for purpose in (_PURPOSE, *_PURPOSES_WITH_SECRET):
+        for purpose in _PURPOSES if len(client_id) <= MAX_CLIENT_ID else ():
             payload = self._keys.open(purpose, client_id)
             if payload is not None:
                 return purpose, payload
         return _PURPOSE, None
-
-    def _has_secret(self, client_id: str) -> bool:
-        return any(self._keys.open(purpose, client_id) is not None for purpose in _PURPOSES_WITH_SECRET)
 
     def _secrets_of(self, client_id: str) -> list[str]:
         """Return the secret of a client by each key of the server, that of the first key first."""
