@@ -19,7 +19,7 @@ from funcmcp._auth.policy import Auth
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._compat.request_parts import AccessToken, TokenPrincipal
 from funcmcp._objects.public_names import public
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,7 +142,7 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
         except Exception as error:
             if not _is_outage(error):
                 raise
-            text = str(error)[:200].encode("unicode_escape").decode("ascii")
+            text = escaped(str(error)[:200])
             log.write("event=token_not_verified verifier=%s reason=%s", type(verifier).__name__, text)
             raise UnavailableError("The token can't be checked now. Try again later.") from error
         if not result:

@@ -7,7 +7,7 @@ import inspect
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from funcmcp._compat.content import ToolResult
     from funcmcp._compat.context import Context
+
+T = TypeVar("T")
 
 
 class Outcome(NamedTuple):
@@ -467,10 +469,7 @@ class FileResource(Resource):
         Raises:
             ResourceError: The file can't be read.
         """
-        try:
-            contents = await asyncio.to_thread(self.load)
-        except Exception as error:
-            raise ResourceError(f"Error reading file {self.path}") from error
+        contents = await _loaded(self.load, f"file {self.path}")
         return ResourceResult([ResourceContent(contents, self.mime_type, self.meta)])
 
     def load(self) -> str | bytes:
@@ -508,10 +507,7 @@ class DirectoryResource(Resource):
         Raises:
             ResourceError: The folder can't be read.
         """
-        try:
-            files = await asyncio.to_thread(self.load)
-        except Exception as error:
-            raise ResourceError(f"Error reading directory {self.path}") from error
+        files = await _loaded(self.load, f"directory {self.path}")
         return ResourceResult([ResourceContent(json.dumps(files, indent=2), self.mime_type, self.meta)])
 
     def load(self) -> dict[str, list[str]]:
@@ -543,6 +539,14 @@ def _check_parameters(function: Callable[..., Any], kind: str) -> None:
                 f"Functions with positional-only parameters are not supported as {kind}s, because arguments are passed "
                 "by name"
             )
+
+
+async def _loaded(load: Callable[[], T], place: str) -> T:
+    """Return what a file or a folder contains; raise ResourceError if it can't be read."""
+    try:
+        return await asyncio.to_thread(load)
+    except Exception as error:
+        raise ResourceError(f"Error reading {place}") from error
 
 
 def _absolute(path: Any) -> Path:

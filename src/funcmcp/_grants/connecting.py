@@ -41,13 +41,12 @@ from funcmcp._grants.accounts import FLOW_SECONDS
 from funcmcp._oauth_proxy.failures import PROVIDER_AWAY
 from funcmcp._oauth_proxy.page import html_page, shown_name
 from funcmcp._oauth_proxy.settings import user_mark
-from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import UpstreamError
 from funcmcp._oauth_proxy.web import redirect
 from funcmcp._protocol.errors import CannotAskError, MCPError
 from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.key_values import StateFullError
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 from funcmcp._state.seal import base64url
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, Response

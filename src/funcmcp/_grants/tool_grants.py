@@ -26,7 +26,6 @@ from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens, kept_scope
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._oauth_proxy.client_requests import ClientAuthentication
 from funcmcp._oauth_proxy.settings import user_mark
-from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     UpstreamError,
     UpstreamHTTP,
@@ -36,7 +35,7 @@ from funcmcp._oauth_proxy.upstream import (
 )
 from funcmcp._protocol.objects import number_of
 from funcmcp._state.caller_values import ValueOwner
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from funcmcp._oauth_proxy.client_requests import (
 )
 from funcmcp._oauth_proxy.failures import PROVIDER_REFUSED, PROVIDER_USER
 from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
-from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
     SignIn,
@@ -41,7 +40,7 @@ from funcmcp._oauth_proxy.upstream import (
     failed,
 )
 from funcmcp._objects.public_names import public
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 
 if TYPE_CHECKING:
     import os

@@ -57,7 +57,6 @@ from funcmcp._oauth_proxy.id_tokens import (
     with_userinfo,
 )
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
-from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     ClaimsRequest,
     SignIn,
@@ -69,7 +68,7 @@ from funcmcp._oauth_proxy.upstream import (
     failed,
 )
 from funcmcp._objects.public_names import public
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 
 if TYPE_CHECKING:
     import os

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from funcmcp._oauth_proxy.failures import CLAIMS_TOO_LONG, NO_REFRESH_TOKEN, NOT_ALLOWED
 from funcmcp._oauth_proxy.upstream import UpstreamMisconfiguredError
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("funcmcp")
 
 _MAX_KINDS: Final = 100
-_MAX_REASON: Final = 600
 _MAX_MARK: Final = 60
 _PERIOD: Final = 60.0
 
@@ -96,8 +95,3 @@ class SignInLog:
             else:
                 key = (str(level),)
         return self._limits.setdefault(key, LineLimit(level, self._clock))
-
-
-def escaped(text: str) -> str:
-    """Return a text of a client or a provider for one line of the log, at most 600 characters of it."""
-    return text[:_MAX_REASON].encode("unicode_escape").decode("ascii")

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._oauth_proxy.author_functions import AuthorFunctions
 from funcmcp._oauth_proxy.failures import CLAIMS_FAILED, PROVIDER_AWAY
-from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import decode
+from funcmcp._state.line_limit import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

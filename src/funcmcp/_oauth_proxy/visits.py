@@ -22,10 +22,9 @@ from funcmcp._oauth_proxy.failures import PROVIDER_AWAY, PROVIDER_DENIED, SUBJEC
 from funcmcp._oauth_proxy.flows import FLOW_SECONDS, challenge_of
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.settings import log_event
-from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, redirect
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, escaped
 from funcmcp._state.records import to_record, value_of
 from funcmcp._state.seal import base64url
 

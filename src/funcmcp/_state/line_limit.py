@@ -18,7 +18,7 @@ _PERIOD = 60.0
 _MAX_CAUSES = 5
 _MAX_FRAMES = 50
 _MAX_TEXT = 600
-"""Characters of the text of an exception."""
+"""Characters of a text from outside in one line."""
 
 
 class LineLimit:
@@ -74,7 +74,12 @@ def _escaped_traceback(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None and len(parts) < _MAX_CAUSES:
         frames = "".join(traceback.format_tb(cause.__traceback__, -_MAX_FRAMES))
-        text = str(cause)[:_MAX_TEXT].encode("unicode_escape").decode("ascii")
-        parts.insert(0, f"Traceback (most recent call last):\n{frames}{type(cause).__name__}: {text}")
+        text = f"{type(cause).__name__}: {escaped(str(cause))}"
+        parts.insert(0, f"Traceback (most recent call last):\n{frames}{text}")
         cause = cause.__cause__ or cause.__context__
     return "\n\n".join(parts)
+
+
+def escaped(text: str) -> str:
+    """Return a text from outside for one line of the log, at most 600 characters of it."""
+    return text[:_MAX_TEXT].encode("unicode_escape").decode("ascii")
