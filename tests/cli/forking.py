@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from tests.cli.processes import FUNCMCP, PYTHON, Running, environment
+from tests.cli.processes import FUNCMCP, PYTHON, Running, environment, followed
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -93,16 +93,10 @@ def running(
             process = Fork.start(settings, writing, writing, output)
         finally:
             os.close(writing)
-        started = Running(process)
-        started.follow()
         try:
-            yield started
-        except BaseException as error:
-            error.add_note(f"the process's output:\n{started.output}")
-            raise
+            with followed(process) as started:
+                yield started
         finally:
-            process.kill()
-            started.join()  # before the pipe is closed, from which the thread reads
             process.wait(PATIENCE)
             process.close()
 

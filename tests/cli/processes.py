@@ -140,27 +140,36 @@ class Running:
 
 
 @contextmanager
+def followed(process: Process) -> Iterator[Running]:
+    """Collect what a process prints; it is killed at the end of the block, if it still runs."""
+    started = Running(process)
+    started.follow()
+    try:
+        yield started
+    except BaseException as error:
+        error.add_note(f"the process's output:\n{started.output}")
+        raise
+    finally:
+        process.kill()
+        started.join()  # before the pipe is closed, from which the thread reads
+
+
+@contextmanager
 def running(
     command: Sequence[str], *, folder: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Iterator[Running]:
     """Run a command in the background; it is killed at the end of the block, if it still runs."""
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-    ) as process:
-        started = Running(process)
-        started.follow()
-        try:
-            yield started
-        except BaseException as error:
-            error.add_note(f"the process's output:\n{started.output}")
-            raise
-        finally:
-            process.kill()
-            started.join()  # before the pipe is closed, from which the thread reads
+    with (
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        ) as process,
+        followed(process) as started,
+    ):
+        yield started
