@@ -7,7 +7,7 @@ both. What a function returns of them reaches the client.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -40,7 +40,7 @@ ProgressToken: TypeAlias = str | int
 class MCPModel(BaseModel):
     """A type of the protocol. Members that it does not know are kept."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
     if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 
