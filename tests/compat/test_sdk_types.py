@@ -39,7 +39,7 @@ LINK = types.ResourceLink(name="a", uri="data://a")
             },
         ),
         (
-            types.CallToolResult(content=[], structured_content={"a": 1}, is_error=True, meta={"b": 2}),
+            types.CallToolResult(content=[], structured_content={"a": 1}, is_error=True),
             {"structuredContent": {"a": 1}, "isError": True},
         ),
     ],

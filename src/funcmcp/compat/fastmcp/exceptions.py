@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import AuthorizationError as AuthorizationError
     from funcmcp.compat import DisabledError as DisabledError
     from funcmcp.compat import FastMCPError as FastMCPError
+    from funcmcp.compat import InsufficientScopeError as InsufficientScopeError
     from funcmcp.compat import InvalidSignature as InvalidSignature
     from funcmcp.compat import NotFoundError as NotFoundError
     from funcmcp.compat import PromptError as PromptError
@@ -21,6 +22,7 @@ else:
             "AuthorizationError",
             "DisabledError",
             "FastMCPError",
+            "InsufficientScopeError",
             "InvalidSignature",
             "NotFoundError",
             "PromptError",

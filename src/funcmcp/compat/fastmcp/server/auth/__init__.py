@@ -6,10 +6,16 @@ from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
     from funcmcp.compat import AccessToken as AccessToken
+    from funcmcp.compat import AuthCheck as AuthCheck
+    from funcmcp.compat import AuthContext as AuthContext
     from funcmcp.compat import AuthProvider as AuthProvider
     from funcmcp.compat import StaticTokenVerifier as StaticTokenVerifier
     from funcmcp.compat import TokenVerificationError as TokenVerificationError
     from funcmcp.compat import TokenVerifier as TokenVerifier
+    from funcmcp.compat import require_roles as require_roles
+    from funcmcp.compat import require_scopes as require_scopes
+    from funcmcp.compat import restrict_tag as restrict_tag
+    from funcmcp.compat import run_auth_checks as run_auth_checks
     from funcmcp.compat.fastmcp.server.auth import auth as auth
     from funcmcp.compat.fastmcp.server.auth import authorization as authorization
     from funcmcp.compat.fastmcp.server.auth import cimd as cimd
@@ -26,9 +32,15 @@ else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
             "AccessToken",
+            "AuthCheck",
+            "AuthContext",
             "AuthProvider",
             "StaticTokenVerifier",
             "TokenVerificationError",
             "TokenVerifier",
+            "require_roles",
+            "require_scopes",
+            "restrict_tag",
+            "run_auth_checks",
         ],
     })
