@@ -7,7 +7,9 @@ from funcmcp._compat.module_trees import names_of
 if TYPE_CHECKING:
     from funcmcp.compat import Context as Context
     from funcmcp.compat import FastMCP as FastMCP
+    from funcmcp.compat.fastmcp.client import Client as Client
     from funcmcp.compat.fastmcp import apps as apps
+    from funcmcp.compat.fastmcp import client as client
     from funcmcp.compat.fastmcp import decorators as decorators
     from funcmcp.compat.fastmcp import dependencies as dependencies
     from funcmcp.compat.fastmcp import exceptions as exceptions
@@ -26,5 +28,8 @@ else:
         "funcmcp.compat": [
             "Context",
             "FastMCP",
+        ],
+        "funcmcp.compat.fastmcp.client": [
+            "Client",
         ],
     }, shadowing=["settings"])
