@@ -27,6 +27,7 @@ BY_HAND = {"mcp"}
 
 EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp": {"funcmcp.compat.fastmcp.client": ["Client"]},
+    "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
 """Names that only a module of a tree has, by the module and by the module of funcmcp that defines them."""

@@ -195,9 +195,17 @@ def _with_own_class(cls: type[Exception]) -> type[Exception]:
     own = getattr(errors, {"MCPError": "McpError"}.get(cls.__name__, cls.__name__), None)
     if cls.__module__.partition(".")[0] not in {"fastmcp", "mcp"} or own is None or issubclass(cls, own):
         return cls
-    # Attributes that the original sets on its objects are read from them, not from properties of ours.
-    names = {name: None for name in ("error",) if not hasattr(cls, name)}
-    return type(cls.__name__, (cls, own), {**names, "__module__": cls.__module__})
+    names: dict[str, Any] = {"__module__": cls.__module__, "__str__": cls.__str__}
+    if issubclass(own, errors.McpError):
+        # The original sets `error` on its objects, where the property of ours would hide it.
+        names["error"] = getattr(cls, "error", None)
+        names |= {name: getattr(cls, name, _of_error(name)) for name in ("code", "message", "data")}
+    return type(cls.__name__, (cls, own), names)
+
+
+def _of_error(name: str) -> property:
+    """Return a property for a member of the error of an exception."""
+    return property(lambda exception: getattr(exception.error, name))
 
 
 @functools.cache
