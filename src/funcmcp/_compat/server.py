@@ -22,7 +22,7 @@ from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
-from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
+from funcmcp._compat.errors import NotFoundError, UnknownFeatureError, as_fastmcp_error
 from funcmcp._compat.functions import (
     adapted,
     collected,
@@ -45,7 +45,10 @@ from funcmcp._compat.options import (
     sessions_option,
 )
 from funcmcp._compat.resolvers import check_resolvers
-from funcmcp._compat.result_types import ReturnedResult, messages_of
+from funcmcp._compat.prompt_functions import converting, with_required_arguments
+from funcmcp._compat.resource_functions import checked_reads, needs_template, texts_of
+from funcmcp._compat.result_types import ReturnedResult
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.transports import ServerTransports, note_ignored
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
+    from funcmcp._compat.security import ResourceSecurity
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
@@ -148,6 +152,7 @@ class FastMCP(ServerTransports):
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
+        self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
         self._versions: dict[str, str] = {}  # of components that have one, by kind and key
@@ -291,13 +296,15 @@ class FastMCP(ServerTransports):
 
         def decorate(function: F) -> F:
             self._check_resource(uri, function)
-            self.register(kind(function, uri, name, **options))
+            self.register(kind.from_function(function, uri=uri, name=name, **options))
             return function
 
         return decorate
 
     def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
         """Raise ValueError if the parameters of a function are not those that its URI needs in the original."""
+        if needs_template(function, uri):
+            raise ValueError("URI template must contain at least one parameter")
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -631,16 +638,28 @@ class FastMCP(ServerTransports):
         return self._components.get(f"tool:{name}")
 
     async def read_resource(self, uri: Any, *, principal: Principal | None = None, **_: Any) -> ReadResult:
-        """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``."""
-        return ReadResult(await super().read_resource(str(uri), principal=principal))
+        """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``.
+
+        Raises:
+            NotFoundError: The resource does not exist.
+            MCPError: It can't be read.
+        """
+        try:
+            return ReadResult(await super().read_resource(str(uri), principal=principal))
+        except MCPError as error:
+            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 
     async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptAnswer:
         """Return the messages of a prompt.
 
         Raises:
-            MCPError: The prompt does not exist, or it failed.
+            NotFoundError: The prompt does not exist.
+            MCPError: It failed.
         """
-        return PromptAnswer(await self.get_prompt(name, arguments))
+        try:
+            return PromptAnswer(await self.get_prompt(name, texts_of(arguments)))
+        except MCPError as error:
+            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 
     async def get_resources(self) -> dict[str, Any]:
         """Return the resources by URI."""
@@ -696,7 +715,8 @@ class FastMCP(ServerTransports):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        super().mount(server, prefix or namespace, transforms=transforms)
+        screened = partial(_screened, policy=self.resource_security)
+        super().mount(server, prefix or namespace, transforms=[*transforms, screened])
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -924,8 +944,12 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
 
 def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
-    function = with_result(adapted(component.fn), None, messages_of)
+    function = converting(component.fn) if component.describes_arguments else component.fn
+    function = with_result(adapted(function), None, component.convert_result)
     prompt = make_prompt(function, _common(component, options), server.services)
+    if component.describes_arguments:
+        handler = with_required_arguments(component, prompt.handler)
+        prompt = replace(prompt, describe=component.described(prompt.describe), handler=handler)
     return replace(prompt, interactive=True)
 
 
@@ -934,14 +958,30 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
     if annotations:
         options["annotations"] = annotations
     uri = checked_uri(component.uri)
-    function = adapted(component.fn, has_schema=not returns_contents(component.fn))
+    if component.converts_reads:
+        options["mime_type"] = component.mime_type
+        function = with_result(adapted(component.fn, has_schema=False), None, component.convert_result)
+    else:
+        function = adapted(component.fn, has_schema=not returns_contents(component.fn))
     resource = make_resource(
         with_joined_paths(function, _PATHS.findall(uri)),
         uri=uri,
         options=_common(component, options),
         services=server.services,
     )
+    if isinstance(resource, features.ResourceTemplate):
+        screening = screening_of(component.security, server.resource_security)
+        handler = checked_reads(component, resource.handler)
+        resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
+
+
+def _screened(feature: Any, *, policy: ResourceSecurity | None) -> Any:
+    """Return a feature of a mounted server; a template also rejects what the policy of this server does."""
+    if not isinstance(feature, features.ResourceTemplate):
+        return feature
+    screening = with_screening_of(feature.template.screening, policy)
+    return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TextResource,
         Tool,
     )
+    from funcmcp._compat.security import ResourceSecurityError
 
 _HOMES = {
     "_compat.sdk_components": [
@@ -35,6 +36,7 @@ _HOMES = {
         "TextResource",
         "Tool",
     ],
+    "_compat.security": ["ResourceSecurityError"],
 }
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "FunctionResource",
     "Prompt",
     "Resource",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "TextResource",
     "Tool",
