@@ -18,7 +18,8 @@ from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
-from funcmcp._compat.completion import with_completion
+from funcmcp._compat.authorization import condition_of
+from funcmcp._compat.completion import complete_unknown, with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
@@ -321,13 +322,17 @@ class FastMCP(ServerTransports):
         """
         if function is None:
             return self.completion
+        self.add_completion_handler(function)
+        return function
+
+    def add_completion_handler(self, function: Callable[..., Any]) -> None:
+        """Register a function that completes arguments, as `completion` does."""
         self._completion = function
         catalog = self._server.catalog
         for registry in (catalog.prompts, catalog.templates):
             for feature in tuple(registry):
                 registry.remove(feature.key)
                 catalog.add(with_completion(feature, function))
-        return function
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
@@ -484,7 +489,7 @@ class FastMCP(ServerTransports):
         version = component.options.get("version")
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind, component.name)
+        options = component_options(component.options, component.kind)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = _MAKERS[component.kind](self, component, options)
@@ -493,6 +498,7 @@ class FastMCP(ServerTransports):
             handler=self._with_context(
                 _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
             ),
+            shown_if=condition_of(component),
         )
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
@@ -754,10 +760,13 @@ class FastMCP(ServerTransports):
         """The middleware, to which programs append."""
         return MiddlewareList(self)
 
-    async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
+    async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
         """Set the context of the request while it runs: a middleware."""
         with self._active_context(request):
-            return await call_next(request)
+            reply = await call_next(request)
+            if self._completion is not None and request.request.method == "completion/complete":
+                return await complete_unknown(self._completion, request, reply)
+            return reply
 
     def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
@@ -781,7 +790,7 @@ class FastMCP(ServerTransports):
             request_state = outer._request_state  # noqa: SLF001 - a part of Context
             if outer.fastmcp is self and request.client.session_id is None:
                 state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state))
+        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state, outer))
         try:
             yield
         finally:
