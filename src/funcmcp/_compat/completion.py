@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._authoring.calling.function_call import call_in_thread
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._protocol.completion import Completion
 from funcmcp._protocol.errors import INVALID_PARAMS
 from funcmcp._server.catalog.features import Prompt, ResourceTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Completer
 
 
-def with_completion(feature: Any, handler: Callable[..., Any]) -> Any:
+class CompletionHandler(NamedTuple):
+    """The function that completes all arguments of a server.
+
+    Attributes:
+        function: Gets the reference to the prompt or template, the argument and the context. It returns a list of
+            texts, a ``Completion`` of ``mcp.types``, or None.
+        run: Runs a plain function in a worker thread of the server.
+    """
+
+    function: Callable[..., Any]
+    run: Callable[..., Awaitable[Any]]
+
+
+def with_completion(feature: Any, handler: CompletionHandler) -> Any:
     """Return a prompt or a template whose arguments a function completes; other features are returned unchanged.
 
     Args:
         feature: The feature.
-        handler: Gets the reference to the feature, the argument and the context. It returns a list of texts, a
-            ``Completion`` of ``mcp.types``, or None.
+        handler: The function.
     """
     if isinstance(feature, Prompt):
-        names = [argument["name"] for argument in feature.describe().get("arguments", ())]
+        names = {argument["name"]: argument["name"] for argument in feature.describe().get("arguments", ())}
     elif isinstance(feature, ResourceTemplate) and feature.template.variables:
-        names = list(feature.template.variables)
+        names = feature.template.names
     else:
         return feature
     reference = _reference_of(feature)
-    completers = {name: _completer(handler, reference, name) for name in names}
+    completers = {key: _completer(handler, reference, name) for key, name in names.items()}
     return replace(feature, completers={**completers, **feature.completers})
 
 
-def _completer(handler: Callable[..., Any], reference: Any, name: str) -> Completer:
+def _completer(handler: CompletionHandler, reference: Any, name: str) -> Completer:
     async def complete(_: RequestContext, text: str, resolved: Mapping[str, str]) -> Completion:
         argument = _sdk_object("CompletionArgument", name=name, value=text)
         context = _sdk_object("CompletionContext", arguments=dict(resolved)) if resolved else None
@@ -48,15 +60,16 @@ def _completer(handler: Callable[..., Any], reference: Any, name: str) -> Comple
     return complete
 
 
-async def _answer(handler: Callable[..., Any], *arguments: Any) -> Completion:
+async def _answer(handler: CompletionHandler, *arguments: Any) -> Completion:
     """Return what a function suggests. A plain function runs in a thread.
 
     Raises:
         TypeError: It returned a text, whose characters would be the suggestions.
     """
-    answer = await handler(*arguments) if is_async(handler) else await asyncio.to_thread(handler, *arguments)
-    if inspect.isawaitable(answer):
-        answer = await answer
+    if is_async(handler.function):
+        answer = await handler.function(*arguments)
+    else:
+        answer = await call_in_thread(partial(handler.function, *arguments), {}, handler.run)
     if isinstance(answer, str):
         raise TypeError(
             "A completion handler returned a str; return a list of strings (for example, [value]) or a Completion "
@@ -70,7 +83,7 @@ async def _answer(handler: Callable[..., Any], *arguments: Any) -> Completion:
     return Completion(list(answer.values), answer.total, bool(has_more))
 
 
-async def complete_unknown(handler: Callable[..., Any], request: RequestContext, reply: Any) -> Any:
+async def complete_unknown(handler: CompletionHandler, request: RequestContext, reply: Any) -> Any:
     """Return the answer to a completion, without an error for what the server does not have, as in FastMCP.
 
     An unknown prompt or template, and one that the caller does not see, has no suggestions. The function is asked for
@@ -83,7 +96,8 @@ async def complete_unknown(handler: Callable[..., Any], request: RequestContext,
     """
     if reply.error != INVALID_PARAMS:
         return reply
-    params, feature = request.request.params, request.routed.feature
+    params: dict[str, Any] = request.request.params
+    feature: Any = request.routed.feature
     reference, argument = params.get("ref"), params.get("argument")
     if not isinstance(reference, dict) or not isinstance(argument, dict):
         return reply

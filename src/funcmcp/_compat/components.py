@@ -703,7 +703,7 @@ class DirectoryResource(Resource):
 
 
 def public_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the ``_meta`` of a component without what FastMCP keeps to itself: private names of its member ``fastmcp``."""
+    """Return the ``_meta`` of a component without the private names of its member ``fastmcp``."""
     public = dict(meta or {})
     described = public.get("fastmcp")
     if isinstance(described, dict):

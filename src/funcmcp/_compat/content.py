@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from funcmcp._protocol.objects import CallToolResult, PromptMessage, ReadResourceResult
+    from funcmcp._protocol.objects import CallToolResult, PromptMessage, ReadResourceResult, ResourceContents
 
 
 @public("funcmcp.compat")
@@ -460,11 +460,11 @@ def messages_in(value: Any) -> list[Any]:
 
 def read_contents(result: ReadResourceResult) -> ResourceResult:
     """Return what a read of a resource has returned as a list of `ResourceContent` objects."""
-    parts = [
-        ResourceContent(part.data if part.text is None else part.text, part.mime_type, part.meta or None)
-        for part in result.contents
-    ]
-    return ResourceResult(parts, meta_of(result))
+    return ResourceResult(list(result.contents), meta_of(result))
+
+
+def _part_of(part: ResourceContents) -> ResourceContent:
+    return ResourceContent(part.data if part.text is None else part.text, part.mime_type, part.meta or None)
 
 
 def resource_result(value: Any, mime_type: str, meta: Mapping[str, Any] | None) -> Any:
@@ -482,13 +482,13 @@ def resource_result(value: Any, mime_type: str, meta: Mapping[str, Any] | None) 
     """
     from funcmcp._authoring.results.sdk_results import is_sdk_type  # noqa: PLC0415 - few programs need it
 
+    if isinstance(value, ResourceResult):
+        return value
     first = value[0] if isinstance(value, list | tuple) and value else value
     if isinstance(first, ResourceContent):
         parts = ResourceResult(list(value) if isinstance(value, list | tuple) else [value])
-        if isinstance(value, ResourceResult) or not meta:
-            return value if isinstance(value, ResourceResult) else parts
-        return ResourceResult([part.model_copy(update={"meta": {**meta, **(part.meta or {})}}) for part in parts])
-    if isinstance(value, ResourceResult) or isinstance(first, content.Contents | Content) or is_sdk_type(type(first)):
+        return _with_meta(parts, meta) if meta else parts
+    if isinstance(first, content.Contents | Content) or is_sdk_type(type(first)):
         return value
     if value is None or isinstance(value, dict | list | tuple | int | float):
         value = json.dumps(value)
@@ -497,16 +497,24 @@ def resource_result(value: Any, mime_type: str, meta: Mapping[str, Any] | None) 
     return ResourceResult([ResourceContent(value, mime_type, meta or None)])
 
 
+def _with_meta(parts: ResourceResult, meta: Mapping[str, Any]) -> ResourceResult:
+    """Return parts with the ``_meta`` of their resource, which that of a part precedes."""
+    return ResourceResult([part.model_copy(update={"meta": {**meta, **(part.meta or {})}}) for part in parts])
+
+
 def _resource_contents(contents: Any) -> list[Any]:
-    """Return the parts of a result; raise TypeError as FastMCP does."""
+    """Return the parts of a result, which may be those of an earlier one; raise TypeError as FastMCP does."""
+    from funcmcp._protocol.objects import ResourceContents  # noqa: PLC0415 - servers without resources need it not
+
     if isinstance(contents, list):
+        contents = [_part_of(item) if isinstance(item, ResourceContents) else item for item in contents]
         for index, item in enumerate(contents):
             if not isinstance(item, content.Contents):
                 raise TypeError(
                     f"contents[{index}] must be ResourceContent, got {type(item).__name__}. "
                     f"Use ResourceContent({item!r}) to wrap the value."
                 )
-        return contents
+        return list(contents)
     if contents is None or isinstance(contents, dict | tuple | int | float):
         return [ResourceContent(json.dumps(contents), "application/json")]
     if isinstance(contents, str | bytes):

@@ -81,7 +81,7 @@ def _converted(name: str, text: str, hint: Any) -> Any:
     raise PromptError(f"Could not convert argument {name!r} with value {text!r} to expected type {hint}.")
 
 
-def described_arguments(function: Callable[..., Any], arguments: Any) -> list[dict[str, Any]]:
+def described_arguments(function: Any, arguments: Any) -> list[dict[str, Any]]:
     """Return the arguments in a definition with the descriptions that FastMCP gives them.
 
     Args:
@@ -90,7 +90,7 @@ def described_arguments(function: Callable[..., Any], arguments: Any) -> list[di
     """
     parameters = signature_of(function).parameters
     hints = Signature(function).try_hints()
-    texts = parameter_descriptions(getattr(function, "__call__", function) if _is_object(function) else function)
+    texts = parameter_descriptions(function.__call__ if _is_object(function) else function)
     described = []
     for argument in arguments:
         name = argument["name"]

@@ -39,7 +39,7 @@ def check_template(function: Callable[..., Any], uri: str, name: str | None) -> 
         raise ValueError("URI template must contain at least one parameter")
     visible = signature_of(adapted(function)).parameters
     keywords = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    _check_parameters(visible, variables, {_variable(name) for name in path}, {_variable(name) for name in query})
+    _check_parameters(visible, {_variable(name) for name in path}, {_variable(name) for name in query})
     _check_lists(function, visible, uri)
     names = {name for name, parameter in visible.items() if parameter.kind is not parameter.VAR_KEYWORD}
     if not keywords and not set(variables) <= names:
@@ -48,8 +48,10 @@ def check_template(function: Callable[..., Any], uri: str, name: str | None) -> 
 
 def needs_template(function: Callable[..., Any], uri: str) -> bool:
     """Return whether a function takes arguments though its URI has no variables, which FastMCP refuses."""
+    if "{" in uri:
+        return False
     visible = signature_of(adapted(function)).parameters
-    return "{" not in uri and any(name != "scope_of_dependencies" for name in visible)
+    return any(name != "scope_of_dependencies" for name in visible)
 
 
 def read_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,8 +109,9 @@ def _check_kinds(parameters: Any) -> None:
     for parameter in parameters:
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ValueError(
-                "Functions with positional-only parameters are not supported as resource templates because URI template "
-                "parameters are passed by name. Replace them with standard parameters that can be passed as keywords."
+                "Functions with positional-only parameters are not supported as resource templates because URI "
+                "template parameters are passed by name. Replace them with standard parameters that can be passed as "
+                "keywords."
             )
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise ValueError("Functions with *args are not supported as resource templates")
@@ -159,9 +162,7 @@ def _variables(names: set[str]) -> dict[str, str]:
     return variables
 
 
-def _check_parameters(
-    visible: Mapping[str, Parameter], variables: Mapping[str, str], path: set[str], query: set[str]
-) -> None:
+def _check_parameters(visible: Mapping[str, Parameter], path: set[str], query: set[str]) -> None:
     """Check which parameters have defaults."""
     named = {
         name: parameter.default is parameter.empty

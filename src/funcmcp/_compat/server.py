@@ -19,7 +19,7 @@ from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
-from funcmcp._compat.completion import complete_unknown, with_completion
+from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
@@ -45,8 +45,8 @@ from funcmcp._compat.options import (
     ignored_server_options,
     sessions_option,
 )
-from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
+from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template, texts_of
 from funcmcp._compat.result_types import ReturnedResult
 from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.security import ResourceSecurity
-    from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.middleware import CallNext
@@ -152,7 +151,7 @@ class FastMCP(ServerTransports):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
-        self._completion: Callable[..., Any] | None = None
+        self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
@@ -327,12 +326,12 @@ class FastMCP(ServerTransports):
 
     def add_completion_handler(self, function: Callable[..., Any]) -> None:
         """Register a function that completes arguments, as `completion` does."""
-        self._completion = function
+        self._completion = CompletionHandler(function, self._services.threads.run)
         catalog = self._server.catalog
         for registry in (catalog.prompts, catalog.templates):
             for feature in tuple(registry):
                 registry.remove(feature.key)
-                catalog.add(with_completion(feature, function))
+                catalog.add(with_completion(feature, self._completion))
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
@@ -951,7 +950,7 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     return replace(tool, interactive=True)
 
 
-def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
     function = converting(component.fn) if component.describes_arguments else component.fn
     function = with_result(adapted(function), None, component.convert_result)

@@ -131,12 +131,7 @@ class URITemplate:
             literals.append("")
         self._begin = with_lower_scheme(literals[0])
         self._end = literals[-1]
-        # Without a variable of several segments, the first variable takes the text that the others leave.
-        widest = 0
-        for index, variable in enumerate(variables):
-            if variable.reserved or variable.exploded:
-                widest = index
-                break
+        widest = _widest(variables)
         self._left_runs = _runs(literals[1 : widest + 1])
         """The literals between the variables before the widest one."""
         self._right = literals[widest + 1 : -1]
@@ -145,10 +140,22 @@ class URITemplate:
         self._has_literal_query = any("?" in literal or "#" in literal for literal in literals)
         self.variables: tuple[str, ...] = tuple(variable.name for variable in variables) + self._query
         self.joined: frozenset[str] = frozenset(joined).intersection(self._query) - self.repeated
+        self._check()
+
+    def _check(self) -> None:
+        """Raise InvalidTemplateError if the template has two queries, or a variable twice."""
         if self._has_literal_query and self._query:
-            raise InvalidTemplateError(f"The template {text!r} has a '?' or '#' in its text, so it can't have {{?a}}.")
+            raise InvalidTemplateError(
+                f"The template {self.text!r} has a '?' or '#' in its text, so it can't have {{?a}}."
+            )
         if len(set(self.variables)) != len(self.variables):
-            raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
+            raise InvalidTemplateError(f"The template {self.text!r} has a variable twice.")
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the variables in the text, which may have hyphens, by variable."""
+        expressions = [match[2].split(",") for match in _EXPRESSION.finditer(self.text)]
+        return {variable_name(name): name.rstrip("*") for names in expressions for name in names}
 
     @property
     def exploded(self) -> frozenset[str]:
@@ -345,6 +352,15 @@ class URITemplate:
                 yield _Variable(variable_name(names), reserved=operator == "+", exploded=names.endswith("*"))
         if position < len(text):
             yield _check_literal(text[position:], text)
+
+
+def _widest(variables: list[_Variable]) -> int:
+    """Return the index of the variable that takes the text that the others leave.
+
+    It is that of several segments, and without one the first.
+    """
+    wide = (index for index, variable in enumerate(variables) if variable.reserved or variable.exploded)
+    return next(wide, 0)
 
 
 def _without_neighbours(parts: list[str | _Variable], text: str) -> list[str | _Variable]:
