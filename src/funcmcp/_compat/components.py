@@ -73,7 +73,7 @@ class Component:
     """
 
     kind = "tool"
-    key_prefix = "tool"
+    key_prefix: str = "tool"
     """The beginning of keys."""
     tool_name = "function"
     """The name of the tool as which the function runs outside of a server."""
@@ -138,16 +138,17 @@ class Component:
 
     @property
     def auth(self) -> Any:
-        """The authorization rule, which a component can't have here; see `component_options`."""
+        """The checks of the caller's authorization; None if every caller may use the component."""
         return self.options.get("auth")
 
     @auth.setter
-    def auth(self, _: Any) -> None:
-        # FastMCP reads the attribute in each call. Here it would leave a component open that its author has protected.
-        raise AttributeError(
-            f"auth of the {self.kind} {self.name} can't be set. Use scopes= or authorize=; see "
-            "docs/guides/authentication.md."
-        )
+    def auth(self, checks: Any) -> None:
+        if self.describe is not None:
+            # FastMCP reads the attribute in each call. Here it would leave a component open that its author protects.
+            raise AttributeError(
+                f"auth of the {self.kind} {self.name} can't be set once it is registered. Pass auth= to its decorator."
+            )
+        self.options["auth"] = checks
 
     @property
     def icons(self) -> Any:
@@ -293,7 +294,7 @@ class Prompt(Component):
     """A prompt."""
 
     kind = "prompt"
-    key_prefix = "prompt"
+    key_prefix: str = "prompt"
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         _check_name(fn, name)
@@ -344,7 +345,7 @@ class Resource(Component):
     """A resource: a URI and the function that reads it."""
 
     kind = "resource"
-    key_prefix = "resource"
+    key_prefix: str = "resource"
 
     def __init__(
         self, fn: Callable[..., Any] | None = None, uri: Any = None, name: str | None = None, **options: Any
@@ -400,7 +401,7 @@ FunctionResource = Resource
 class ResourceTemplate(Resource):
     """A resource template: a URI with variables, and the function that takes their values."""
 
-    key_prefix = "template"
+    key_prefix: str = "template"
     resource_class: type[Resource] = Resource
     """The class of resources that `create_resource` returns."""
 
@@ -620,7 +621,7 @@ class ListedTool(Editable, objects.Tool):
     """
 
     source: ToolSource
-    key_prefix = "tool"
+    key_prefix: str = "tool"
 
     @property
     def fn(self) -> Callable[..., Any]:

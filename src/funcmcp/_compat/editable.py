@@ -65,9 +65,9 @@ class Editable(objects.WireObject):
         else:
             self[member] = plain(value)
 
-    key_prefix = ""
+    key_prefix: str = ""
     """The beginning of the keys of definitions."""
-    identifier_member = "name"
+    identifier_member: str = "name"
     """The member that has the name or URI of a definition."""
 
     @property
@@ -126,8 +126,8 @@ def sdk_object(name: str, members: dict[str, Any]) -> Any:
 class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
 
-    key_prefix = "resource"
-    identifier_member = "uri"
+    key_prefix: str = "resource"
+    identifier_member: str = "uri"
 
     @property
     def annotations(self) -> dict[str, Any] | None:
@@ -138,8 +138,8 @@ class ListedResource(Editable, objects.Resource):
 class ListedTemplate(Editable, objects.ResourceTemplate):
     """A resource template in the list of a server, with its tags."""
 
-    key_prefix = "template"
-    identifier_member = "uriTemplate"
+    key_prefix: str = "template"
+    identifier_member: str = "uriTemplate"
 
     @property
     def annotations(self) -> dict[str, Any] | None:
@@ -150,7 +150,7 @@ class ListedTemplate(Editable, objects.ResourceTemplate):
 class ListedPrompt(Editable, objects.Prompt):
     """A prompt in the list of a server, with its tags."""
 
-    key_prefix = "prompt"
+    key_prefix: str = "prompt"
 
 
 class EditableBlock(Editable, objects.ContentBlock):

@@ -19,6 +19,7 @@ from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
+from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._compat.context import Call, Context, context_variable, get_context
@@ -151,7 +152,7 @@ class FastMCP(ServerLists):
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
-        self.client_rules = ClientRules()
+        self.client_rules: ClientRules = ClientRules()
         self._features: dict[str, Any] = {}  # by key, as in the attribute of components
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
@@ -478,7 +479,7 @@ class FastMCP(ServerLists):
             return component
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind, component.name)
+        options = component_options(component.options, component.kind)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = _MAKERS[component.kind](self, component, options)
@@ -487,6 +488,7 @@ class FastMCP(ServerLists):
             handler=self._with_context(
                 _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
             ),
+            shown_if=condition_of(component),
         )
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
@@ -705,7 +707,7 @@ class FastMCP(ServerLists):
             request_state = outer._request_state  # noqa: SLF001 - a part of Context
             if outer.fastmcp is self and request.client.session_id is None:
                 state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state))
+        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state, outer))
         try:
             yield
         finally:
@@ -740,6 +742,7 @@ class MCPServer(FastMCP):
 
     _shows_errors = False
     _raises_sdk_errors = True
+    _renders_prompts = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"
@@ -748,10 +751,6 @@ class MCPServer(FastMCP):
     _prompt_class = sdk_components.Prompt
     _resource_class = sdk_components.FunctionResource
     _template_class = sdk_components.ResourceTemplate
-
-    async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Any:  # type: ignore[override] # as in the SDK
-        """Return the messages of a prompt."""
-        return await self.rendered(name, arguments, **options)
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if callable(name_or_fn) or isinstance(name_or_fn, Component):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 class ServerLists(ServerTransports):
     """Lists, finds, shows and hides the components of a server."""
 
+    _renders_prompts = False
+    """Whether `get_prompt` always returns messages, as in the official SDK 2.x."""
+
     # Visibility
 
     def enable(  # type: ignore[override] # more options
@@ -134,7 +137,7 @@ class ServerLists(ServerTransports):
         """
         if isinstance(version, Mapping):
             options["arguments"] = version
-        if options:
+        if options or self._renders_prompts:
             return await self.rendered(name, **options)
         prompts = await self._visible("prompt", ListedPrompt)
         spec = None if isinstance(version, Mapping) else version

@@ -1,9 +1,9 @@
 """Which components one client sees: `Context.enable_components`, `disable_components` and `reset_visibility`.
 
-How it works: the rules of a session are in its conversation, as those of funcmcp's own `Context.enable`. Clients of
-2026-07-28 have no session. As in FastMCP, their rules are those of the authenticated user, or of the process on
-transports that serve one client. A server keeps them by owner (`ClientRules`), and its first middleware applies them to
-each request.
+How it works: a `ClientRules` has the rules of all clients of a server in this process by what identifies a client, and
+the first middleware of the server applies them to each request. A session is identified by its id; a connection without
+one, such as stdio, keeps the rules itself, as those of funcmcp's own `Context.enable`. Clients of 2026-07-28 have no
+session. As in FastMCP, their rules are those of the authenticated user, or of the process on stdio.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class ClientRules:
             RuntimeError: Nothing identifies the client.
             ToolError: The session can't keep rules, or the client has too many.
         """
-        if not request.client.revision.per_request:
+        key = _key_of(request)
+        if key is None and request.client.revision.per_request:
+            raise RuntimeError(_NO_CLIENT)
+        if key is None:
             await change_rules(request, rule)
             return
-        key = _key_of(request)
-        if key is None:
-            raise RuntimeError(_NO_CLIENT)
         if rule is None:
             self._rules.pop(key, None)
         else:
@@ -74,9 +74,10 @@ class ClientRules:
 
 
 def _key_of(request: RequestContext) -> str | None:
-    """Return whose rules hold for a request of a client without a session; None if nothing identifies the client."""
+    """Return whose rules hold for a request; None if nothing but its connection identifies the client."""
     if not request.client.revision.per_request:
-        return None
+        session_id = request.client.session_id
+        return None if session_id is None else f"session {session_id}"
     if request.principal is not None:
         return f"user {owner_of(request.principal)}"
     return "process" if request.http is None else None
