@@ -111,14 +111,15 @@ async def test_on_stdio_rules_without_a_session_are_those_of_the_process() -> No
             answered.set()
 
     async def ask(method: str, **params: Any) -> dict[str, Any]:
-        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+        meta: dict[str, Any] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
         meta |= {"io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"}}
         meta |= {"io.modelcontextprotocol/clientCapabilities": {}}
         answered.clear()
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
         await connection.receive(json.dumps(request).encode())
         await answered.wait()
-        return sent[-1]["result"]
+        result: dict[str, Any] = sent[-1]["result"]
+        return result
 
     connection = Connection(runtime.server, send, local=True)
     assert len((await ask("tools/list"))["tools"]) == 3

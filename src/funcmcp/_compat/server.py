@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
+    from funcmcp._server.connections.conversation import Rules
     from funcmcp._server.middleware import CallNext
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -676,7 +677,7 @@ class FastMCP(ServerLists):
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs, and what its client sees: a middleware."""
         outer = context_variable.get()
-        rules = self.client_rules.of(request)
+        rules: Rules | None = self.client_rules.of(request)
         if rules is None and outer is not None and outer.fastmcp is self:
             rules = outer.session_rules
         if rules is not None:

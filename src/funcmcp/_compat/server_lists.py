@@ -170,7 +170,7 @@ class ServerLists(ServerTransports):
 
     # Calls
 
-    async def call_tool(
+    async def call_tool(  # type: ignore[override] # a specification of versions
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -197,7 +197,7 @@ class ServerLists(ServerTransports):
             raise NotFoundError(f"Unknown tool: {name!r}")
         return await super().call_tool(name, arguments, version=exact_version(version, tools), **options)
 
-    async def read_resource(
+    async def read_resource(  # type: ignore[override] # a specification of versions
         self, uri: Any, *, version: VersionSpec | None = None, principal: Principal | None = None, **_: Any
     ) -> ReadResult:
         """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``.
