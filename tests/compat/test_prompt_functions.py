@@ -46,7 +46,7 @@ async def test_a_text_that_does_not_fit_is_refused_without_words_of_pydantic() -
         with pytest.raises(MCPError, match="Could not convert argument 'numbers'") as caught:
             await client.get_prompt("show", {"numbers": "x"})
         assert "pydantic" not in str(caught.value)
-        with pytest.raises(MCPError, match="Missing required arguments: {'numbers'}"):
+        with pytest.raises(MCPError, match="Missing required arguments"):
             await client.get_prompt("show", {})
     with pytest.raises(PromptError, match=r"list\[int\]"):
         await Prompt.from_function(show).render({"numbers": "x"})
