@@ -72,4 +72,5 @@ def busiest_dish() -> str:
     return max(pieces, key=pieces.__getitem__, default="none")
 
 
-app.mount("/", mcp)  # after all routes, because it takes every path that none of them has
+for path in mcp.paths:
+    app.add_route(path, mcp)
