@@ -229,7 +229,7 @@ class MCPServer(DirectCalls, ASGIApplication):
     def paths(self) -> list[str]:
         """The paths of HTTP requests that the server answers: of the endpoint, sign-in, probes, and custom routes.
 
-        Another application that has a route for each of them, such as ``app.add_route(path, mcp)`` in FastAPI, answers
+        Another application that has a route for each of them, such as ``Route(path, mcp)`` of Starlette, answers
         all its other paths as before. Call it after the last `custom_route`. Variables are written as in Starlette.
         """
         return self._runtime.paths
