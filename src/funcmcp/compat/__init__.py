@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         FileResource,
         FunctionPrompt,
         FunctionResource,
+        FunctionResourceTemplate,
         FunctionTool,
+        HttpResource,
         Prompt,
         Resource,
         ResourceTemplate,
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
         PromptError,
         ResourceError,
         ResourceNotFoundError,
+        ResourceSecurityError,
         ToolError,
         ValidationError,
     )
@@ -101,11 +104,27 @@ if TYPE_CHECKING:
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
-    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
+    from funcmcp._compat.security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        RequestStateSecurity,
+        ResourceSecurity,
+    )
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.versions import (
+        VersionKey,
+        VersionSpec,
+        compare_versions,
+        dedupe_with_versions,
+        is_version_greater,
+        max_version,
+        min_version,
+        parse_version_key,
+        version_sort_key,
+    )
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -124,7 +143,9 @@ _HOMES = {
         "FileResource",
         "FunctionPrompt",
         "FunctionResource",
+        "FunctionResourceTemplate",
         "FunctionTool",
+        "HttpResource",
         "Prompt",
         "Resource",
         "ResourceTemplate",
@@ -173,6 +194,7 @@ _HOMES = {
         "PromptError",
         "ResourceError",
         "ResourceNotFoundError",
+        "ResourceSecurityError",
         "ToolError",
         "ValidationError",
     ],
@@ -193,14 +215,32 @@ _HOMES = {
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
-    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
+    "_compat.security": [
+        "DEFAULT_RESOURCE_SECURITY",
+        "INHERIT_SECURITY",
+        "RequestStateSecurity",
+        "ResourceSecurity",
+    ],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.versions": [
+        "VersionKey",
+        "VersionSpec",
+        "compare_versions",
+        "dedupe_with_versions",
+        "is_version_greater",
+        "max_version",
+        "min_version",
+        "parse_version_key",
+        "version_sort_key",
+    ],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "INHERIT_SECURITY",
     "AcceptedElicitation",
     "AccessToken",
     "ArgTransform",
@@ -236,7 +276,9 @@ __all__ = [
     "FileResource",
     "FunctionPrompt",
     "FunctionResource",
+    "FunctionResourceTemplate",
     "FunctionTool",
+    "HttpResource",
     "Icon",
     "Image",
     "InsufficientScopeError",
@@ -286,8 +328,12 @@ __all__ = [
     "TransformedTool",
     "UserMessage",
     "ValidationError",
+    "VersionKey",
+    "VersionSpec",
+    "compare_versions",
     "configure_logging",
     "create_proxy",
+    "dedupe_with_versions",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -296,11 +342,16 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_version_greater",
     "lifespan",
+    "max_version",
+    "min_version",
+    "parse_version_key",
     "require_roles",
     "require_scopes",
     "restrict_tag",
     "run_auth_checks",
+    "version_sort_key",
 ]
 
 _ELSEWHERE = {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TextResource,
         Tool,
     )
+    from funcmcp._compat.security import ResourceSecurityError
 
 _HOMES = {
     "_compat.sdk_components": [
@@ -38,6 +39,7 @@ _HOMES = {
         "TextResource",
         "Tool",
     ],
+    "_compat.security": ["ResourceSecurityError"],
 }
 
 _CLIENT = ["Client", "ClientSession", "ClientSessionGroup", "StdioServerParameters", "stdio_client"]
@@ -50,6 +52,7 @@ __all__ = [
     "FunctionResource",
     "Prompt",
     "Resource",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "TextResource",
     "Tool",
