@@ -25,8 +25,18 @@ _TYPES = "funcmcp._compat.sdk_types"
 BY_HAND = {"mcp"}
 """Modules of the trees that this script does not write."""
 
+_MIXIN = {"funcmcp._compat.mixin": ["MCPMixin", "mcp_prompt", "mcp_resource", "mcp_tool"]}
+_MANAGER = {"funcmcp._compat.component_routes": ["set_up_component_manager"]}
 EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp": {"funcmcp.compat.fastmcp.client": ["Client"]},
+    "fastmcp.contrib.mcp_mixin": _MIXIN,
+    "fastmcp.contrib.mcp_mixin.mcp_mixin": _MIXIN,
+    "fastmcp.contrib.bulk_tool_caller": {"funcmcp._compat.bulk_calls": ["BulkToolCaller"]},
+    "fastmcp.contrib.bulk_tool_caller.bulk_tool_caller": {
+        "funcmcp._compat.bulk_calls": ["BulkToolCaller", "CallToolRequest", "CallToolRequestResult"],
+    },
+    "fastmcp.contrib.component_manager": _MANAGER,
+    "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
@@ -108,7 +118,8 @@ def _modules() -> dict[str, dict[str, list[str]]]:
     modules: dict[str, dict[str, list[str]]] = {}
     for module in {*original_names()["modules"], *EXTRAS, *CLIENTS}:
         parts = module.split(".")
-        for name in (".".join(parts[:depth]) for depth in range(1, len(parts) + 1)):
+        for depth in range(1, len(parts) + 1):
+            name = ".".join(parts[:depth])
             modules[name] = _homes(name)
     return modules
 
@@ -120,9 +131,9 @@ def _homes(module: str) -> dict[str, list[str]]:
         homes[home] += names
     others = {name for names in homes.values() for name in names}
     for name in filter(str.isidentifier, original_names()["modules"].get(module, {})):
-        home = _home(module, name)
-        if home and name not in others:
-            homes[home].append(name)
+        found = _home(module, name)
+        if found and name not in others:
+            homes[found].append(name)
     return {home: sorted(names) for home, names in sorted(homes.items())}
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from funcmcp.compat.fastmcp.client import Client as Client
     from funcmcp.compat.fastmcp import apps as apps
     from funcmcp.compat.fastmcp import client as client
+    from funcmcp.compat.fastmcp import contrib as contrib
     from funcmcp.compat.fastmcp import decorators as decorators
     from funcmcp.compat.fastmcp import dependencies as dependencies
     from funcmcp.compat.fastmcp import exceptions as exceptions
