@@ -28,7 +28,16 @@ BY_HAND = {"mcp"}
 _MIXIN = {"funcmcp._compat.mixin": ["MCPMixin", "mcp_prompt", "mcp_resource", "mcp_tool"]}
 _MANAGER = {"funcmcp._compat.component_routes": ["set_up_component_manager"]}
 EXTRAS: dict[str, dict[str, list[str]]] = {
-    "fastmcp": {"funcmcp.compat.fastmcp.client": ["Client"]},
+    "fastmcp": {
+        "funcmcp._compat.global_settings": ["Settings", "settings"],
+        "funcmcp.compat.fastmcp.client": ["Client"],
+    },
+    "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
+    "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},
+    "fastmcp.utilities.tests": {
+        "funcmcp._compat.global_settings": ["temporary_settings"],
+        "funcmcp._compat.served_in_tests": ["run_server_async", "run_server_in_process"],
+    },
     "fastmcp.contrib.mcp_mixin": _MIXIN,
     "fastmcp.contrib.mcp_mixin.mcp_mixin": _MIXIN,
     "fastmcp.contrib.bulk_tool_caller": {"funcmcp._compat.bulk_calls": ["BulkToolCaller"]},

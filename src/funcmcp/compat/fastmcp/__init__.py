@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp._compat.global_settings import Settings as Settings
+    from funcmcp._compat.global_settings import settings as settings
     from funcmcp.compat import Context as Context
     from funcmcp.compat import FastMCP as FastMCP
     from funcmcp.compat.fastmcp.client import Client as Client
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from funcmcp.compat.fastmcp import utilities as utilities
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp._compat.global_settings": [
+            "Settings",
+            "settings",
+        ],
         "funcmcp.compat": [
             "Context",
             "FastMCP",
