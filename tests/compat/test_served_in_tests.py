@@ -44,7 +44,7 @@ async def test_a_server_that_does_not_start_is_an_error() -> None:
             raise RuntimeError("no database")
         yield
 
-    options = {"path": "/mcp"}
+    options: dict[str, Any] = {"path": "/mcp"}
     with pytest.raises(RuntimeError, match="no database"):
         async with run_server_async(shop(lifespan=broken), **options):
             pass
