@@ -32,6 +32,7 @@ REACHING_OUT |= {"azure.identity", "azure.storage", "ssl", "telnetlib", "urllib.
 REACHING_OUT.add("psycopg")
 WHO_MAY = {
     "funcmcp/_adapters/openapi/api_client.py": "the API whose document the author names",
+    "funcmcp/_compat/served_in_tests.py": "the server of the test, on this machine",
     "funcmcp/_adapters/azure/storage.py": "the storage account that the operator names",
     "funcmcp/_adapters/postgres/link.py": "the PostgreSQL that the operator names",
     "funcmcp/_adapters/postgres/presence.py": "the same",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, Field, TypeAdapter, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.mixin import MCPMixin, mcp_tool
@@ -33,7 +33,7 @@ class CallToolRequest(BaseModel):
 class CallToolRequestResult(BaseModel):
     """The result of a call, with the call."""
 
-    model_config = MCPModel.model_config
+    model_config: ClassVar[ConfigDict] = MCPModel.model_config
 
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     content: list[Any]
