@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import importlib
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import base64
 from funcmcp._compat.annotations import plain
 from funcmcp._protocol import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MEMBERS = {
     "input_schema": "inputSchema",
@@ -26,8 +29,29 @@ _MEMBERS = {
 """Members in JSON form by the attributes with other names."""
 
 
+class ListPage(list[Any]):
+    """A page of a list.
+
+    Args:
+        next_cursor: The cursor of the next page; None on the last one.
+    """
+
+    def __init__(self, next_cursor: str | None = None, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self.next_cursor = next_cursor
+
+
 class EditableParams(SimpleNamespace):
     """The parameters of a request as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a parameter by its name in Python: ``meta``, or ``client_info`` for ``clientInfo``."""
+        member = _MEMBERS.get(name) or _in_camel_case(name)
+        if member == name or member not in vars(self):
+            if name == "meta":
+                return None
+            raise AttributeError(f"The message has no parameter {name!r}.")
+        return vars(self)[member]
 
     def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> EditableParams:
         """Return a copy with changed attributes."""
@@ -37,6 +61,11 @@ class EditableParams(SimpleNamespace):
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the parameters as a dict."""
         return dict(vars(self))
+
+
+def _in_camel_case(name: str) -> str:
+    first, *parts = name.split("_")
+    return first + "".join(part.capitalize() for part in parts)
 
 
 class Editable(objects.WireObject):

@@ -32,7 +32,7 @@ from funcmcp._compat.functions import (
     with_joined_paths,
     with_result,
 )
-from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.middleware_adapters import as_mcp_error, native_middleware, sdk_middleware
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         DeclinedElicitation,
         ElicitationResult,
     )
+    from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
@@ -77,25 +78,43 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.loggers import configure_logging, get_logger
-    from funcmcp._compat.middleware import (
-        CallNext,
+    from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
+    from funcmcp._compat.openapi import MCPType, RouteMap
+    from funcmcp._compat.rate_limiting import (
+        RateLimitError,
+        RateLimitingMiddleware,
+        SlidingWindowRateLimiter,
+        SlidingWindowRateLimitingMiddleware,
+        TokenBucketRateLimiter,
+    )
+    from funcmcp._compat.request_logging import (
         DetailedTimingMiddleware,
-        ErrorHandlingMiddleware,
         LoggingMiddleware,
-        Middleware,
-        MiddlewareContext,
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
-    from funcmcp._compat.openapi import MCPType, RouteMap
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
+    from funcmcp._compat.response_caching import (
+        CacheStatistics,
+        CallToolSettings,
+        GetPromptSettings,
+        ListPromptsSettings,
+        ListResourcesSettings,
+        ListToolsSettings,
+        ReadResourceSettings,
+        ResponseCachingMiddleware,
+        ResponseCachingStatistics,
+        SharedMethodSettings,
+    )
+    from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
 
 _HOMES = {
@@ -145,6 +164,7 @@ _HOMES = {
         "get_server",
     ],
     "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
@@ -160,25 +180,43 @@ _HOMES = {
     ],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.loggers": ["configure_logging", "get_logger"],
-    "_compat.middleware": [
-        "CallNext",
+    "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
+    "_compat.openapi": ["MCPType", "RouteMap"],
+    "_compat.rate_limiting": [
+        "RateLimitError",
+        "RateLimitingMiddleware",
+        "SlidingWindowRateLimiter",
+        "SlidingWindowRateLimitingMiddleware",
+        "TokenBucketRateLimiter",
+    ],
+    "_compat.request_logging": [
         "DetailedTimingMiddleware",
-        "ErrorHandlingMiddleware",
         "LoggingMiddleware",
-        "Middleware",
-        "MiddlewareContext",
         "StructuredLoggingMiddleware",
         "TimingMiddleware",
     ],
-    "_compat.openapi": ["MCPType", "RouteMap"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
+    "_compat.response_caching": [
+        "CacheStatistics",
+        "CallToolSettings",
+        "GetPromptSettings",
+        "ListPromptsSettings",
+        "ListResourcesSettings",
+        "ListToolsSettings",
+        "ReadResourceSettings",
+        "ResponseCachingMiddleware",
+        "ResponseCachingStatistics",
+        "SharedMethodSettings",
+    ],
+    "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
@@ -192,8 +230,10 @@ __all__ = [
     "AuthorizationError",
     "BM25SearchTransform",
     "BinaryResource",
+    "CacheStatistics",
     "CallArgument",
     "CallNext",
+    "CallToolSettings",
     "CancelledElicitation",
     "Context",
     "ContextManagerLifespan",
@@ -217,11 +257,15 @@ __all__ = [
     "FunctionPrompt",
     "FunctionResource",
     "FunctionTool",
+    "GetPromptSettings",
     "Icon",
     "Image",
     "InvalidSignature",
     "Lifespan",
+    "ListPromptsSettings",
+    "ListResourcesSettings",
     "ListRoots",
+    "ListToolsSettings",
     "LoggingMiddleware",
     "MCPServer",
     "MCPType",
@@ -234,6 +278,10 @@ __all__ = [
     "Prompt",
     "PromptError",
     "PromptResult",
+    "PromptToolMiddleware",
+    "RateLimitError",
+    "RateLimitingMiddleware",
+    "ReadResourceSettings",
     "RegexSearchTransform",
     "RequestStateSecurity",
     "Resolve",
@@ -245,22 +293,32 @@ __all__ = [
     "ResourceSecurity",
     "ResourceSecurityError",
     "ResourceTemplate",
+    "ResourceToolMiddleware",
+    "ResponseCachingMiddleware",
+    "ResponseCachingStatistics",
+    "ResponseLimitingMiddleware",
+    "RetryMiddleware",
     "RouteMap",
     "Sample",
     "SamplingResult",
     "Settings",
     "Shared",
+    "SharedMethodSettings",
+    "SlidingWindowRateLimiter",
+    "SlidingWindowRateLimitingMiddleware",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
     "TaskConfig",
     "TextResource",
     "TimingMiddleware",
+    "TokenBucketRateLimiter",
     "TokenClaim",
     "TokenVerificationError",
     "TokenVerifier",
     "Tool",
     "ToolAnnotations",
     "ToolError",
+    "ToolInjectionMiddleware",
     "ToolResult",
     "TransformedTool",
     "UserMessage",
@@ -293,11 +351,6 @@ _ELSEWHERE = {
     "require_scopes": 'Use scopes=["orders:read"] of a feature.',
     "restrict_tag": "Use scopes= of the features that have the tag.",
     "run_auth_checks": "Use authorize= of a feature, which the server calls itself.",
-    "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
-    "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
-    "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
-    "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
-    "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
