@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.errors import NotFoundError, ValidationError, is_mcp_error, mcp_error
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND
 from funcmcp._server.log import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MAX_ERROR_COUNTS = 1000
 _OTHER_ERRORS = "<other>"

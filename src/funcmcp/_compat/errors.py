@@ -133,6 +133,10 @@ def _error_of_sdk(base: type[Exception]) -> type[McpError]:
         message: str = ""
         data: object = None
 
+        def __init__(self, code: int, message: str) -> None:
+            Exception.__init__(self, message)
+            self.code, self.message = code, message
+
     SDKError.__name__ = SDKError.__qualname__ = base.__name__
     return SDKError
 

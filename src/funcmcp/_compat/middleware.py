@@ -7,7 +7,6 @@ hooks, from the most general to the most specific one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
@@ -16,21 +15,21 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from typing_extensions import TypeVar
 
     from funcmcp._compat.context import Context
 
     MessageT = TypeVar("MessageT", default=Any)
-    ResultT = TypeVar("ResultT", default=Any, covariant=True)
-    CalledT = TypeVar("CalledT", default=Any, contravariant=True)
+    ResultT_co = TypeVar("ResultT_co", default=Any, covariant=True)
+    CalledT_contra = TypeVar("CalledT_contra", default=Any, contravariant=True)
 else:
     from typing import TypeVar
 
     MessageT = TypeVar("MessageT")
-    ResultT = TypeVar("ResultT", covariant=True)
-    CalledT = TypeVar("CalledT", contravariant=True)
+    ResultT_co = TypeVar("ResultT_co", covariant=True)
+    CalledT_contra = TypeVar("CalledT_contra", contravariant=True)
 
 _HOOKS = {
     "initialize": "on_initialize",
@@ -78,10 +77,10 @@ class MiddlewareContext(Generic[MessageT]):
 
 
 @public("funcmcp.compat")
-class CallNext(Protocol[CalledT, ResultT]):
+class CallNext(Protocol[CalledT_contra, ResultT_co]):
     """The function that passes a message on."""
 
-    def __call__(self, context: Any) -> Awaitable[ResultT]:
+    def __call__(self, context: Any) -> Awaitable[ResultT_co]:
         """Return the result of the message."""
 
 

@@ -8,10 +8,9 @@ passes it to funcmcp, and decodes the answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.results.sdk_results import is_sdk_type
@@ -48,6 +47,8 @@ from funcmcp._protocol.replies import Reply
 from funcmcp._server.log import quote
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext as NativeCallNext
     from funcmcp._server.middleware import Middleware as NativeMiddleware
@@ -110,14 +111,11 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
         context: MiddlewareContext[Any] = MiddlewareContext(message=original, fastmcp_context=current, method=method)
         try:
             value = await middleware(context, innermost)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is raised as funcmcp sends it
             if method == "initialize" and passed and is_mcp_error(error):
                 _logger.warning("Middleware failed after initialize was answered: %s", quote(error))
                 return passed[-1].reply  # as FastMCP does
-            native = _native_error(as_mcp_error(error), request)
-            if native is error:
-                raise
-            raise native from error
+            raise_native(error, request)
         for answer in passed:
             if answer.is_answer(value):
                 return answer.reply
@@ -295,6 +293,14 @@ def _native_error(error: Exception, request: RequestContext) -> Exception:
         return error if isinstance(error, NativeToolError) else ToolError(error)
     code = INVALID_PARAMS if isinstance(error, ValidationError) else INTERNAL_ERROR
     return MCPError(code, str(error))
+
+
+def raise_native(error: Exception, request: RequestContext) -> NoReturn:
+    """Raise an error of middleware as funcmcp sends it."""
+    native = _native_error(as_mcp_error(error), request)
+    if native is error:
+        raise error
+    raise native from error
 
 
 def _is_changed(value: Any, reply: Reply) -> bool:

@@ -6,12 +6,14 @@ import inspect
 import time
 import warnings
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._compat.errors import McpError
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._objects.public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 _LIMIT_REACHED = -32000
 _MAX_REMOVED = 64

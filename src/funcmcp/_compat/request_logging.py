@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._objects.public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _BYTES_PER_TOKEN = 4
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
@@ -26,7 +25,7 @@ from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _LIST_SECONDS = 300
 _RESULT_SECONDS = 3600

@@ -33,7 +33,8 @@ from funcmcp._compat.functions import (
     with_joined_paths,
     with_result,
 )
-from funcmcp._compat.middleware_adapters import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.middleware_adapters import as_mcp_error, sdk_middleware
+from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -47,9 +48,10 @@ from funcmcp._compat.options import (
 )
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import ReturnedResult, messages_of
+from funcmcp._compat.server_middleware import ServerMiddleware
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.task_config import task_option
-from funcmcp._compat.transports import ServerTransports, note_ignored
+from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
@@ -59,10 +61,9 @@ from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Self
 
-    from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._protocol.replies import Reply
@@ -80,20 +81,12 @@ _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
 
-_REQUEST_METHODS = (
-    *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
-    *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
-    *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
-    *("_mcp_read_resource", "_mcp_list_resources", "_mcp_get_prompt", "_mcp_list_prompts", "_call_tool", "_list_tools"),
-)
-"""Methods of FastMCP and the official SDK that answer requests there, and that subclasses override."""
-
 _URL_ELICITATION_REQUIRED = -32042
 """The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 
 
 @public("funcmcp.compat")
-class FastMCP(ServerTransports):
+class FastMCP(ServerMiddleware):
     """A server with the names of FastMCP 2 to 4 and of ``mcp.server.fastmcp`` of the official SDK.
 
     Errors of functions are shown to clients, arguments are converted, and calls have no time limit, as there. The
@@ -115,21 +108,10 @@ class FastMCP(ServerTransports):
     _default_policy = "warn"
     _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
-    _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
     _resource_class: type[Resource] = Resource
     _template_class: type[ResourceTemplate] = ResourceTemplate
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
-        if overridden:
-            # The override could be a check of the caller's rights, which must not be lost without a word.
-            raise TypeError(
-                f"{cls.__name__} overrides {', '.join(overridden)}, which funcmcp does not call for requests. Use "
-                "add_middleware with a Middleware that has on_call_tool, on_list_tools and so on."
-            )
 
     if not TYPE_CHECKING:
 
@@ -174,6 +156,7 @@ class FastMCP(ServerTransports):
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
+        self._begin_middleware()
         server_class = type(self).__name__
         note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
@@ -475,6 +458,8 @@ class FastMCP(ServerTransports):
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
+        if component.kind == "tool" and component.name in self._injected_tools:
+            return component  # an injected tool of the name stays
         version = component.options.get("version")
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
@@ -578,6 +563,7 @@ class FastMCP(ServerTransports):
         conditions = {"names": names, "keys": keys, **options}
         rule = component_rule(self._version_of, conditions, shows=True, only=only)
         self._server.catalog.set_visibility(rule)
+        self._show_injected()
         return self
 
     def disable(  # type: ignore[override] # more options
@@ -586,6 +572,7 @@ class FastMCP(ServerTransports):
         """Hide features from clients. The arguments are those of `enable`, and a key applies to all versions."""
         rule = component_rule(self._version_of, {"names": names, "keys": keys, **options}, shows=False)
         self._server.catalog.set_visibility(rule)
+        self._show_injected()
         return self
 
     def _version_of(self, feature: Any) -> str:
@@ -601,9 +588,9 @@ class FastMCP(ServerTransports):
         """
         return get_context()
 
-    async def list_tools(self, *, principal: Principal | None = None, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
-        """Return the tools that a principal sees; all of them without one."""
-        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools(principal=principal)]
+    async def list_tools(self, **options: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
+        """Return the tools that a ``principal`` sees; all of them without one. Options: also ``run_middleware``."""
+        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools(**options)]
 
     async def list_resources(self, **options: Any) -> list[ListedResource]:  # type: ignore[override] # of a subclass
         """Return the resources."""
@@ -632,17 +619,19 @@ class FastMCP(ServerTransports):
         """Return the tool that was registered with a name; None if another server has it."""
         return self._components.get(f"tool:{name}")
 
-    async def read_resource(self, uri: Any, *, principal: Principal | None = None, **_: Any) -> ReadResult:
+    async def read_resource(self, uri: Any, **options: Any) -> ReadResult:  # type: ignore[override] # of a subclass
         """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``."""
-        return ReadResult(await super().read_resource(str(uri), principal=principal))
+        return ReadResult(await super().read_resource(uri, **options))
 
-    async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptAnswer:
+    async def render_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> PromptAnswer:
         """Return the messages of a prompt.
 
         Raises:
             MCPError: The prompt does not exist, or it failed.
         """
-        return PromptAnswer(await self.get_prompt(name, arguments))
+        return PromptAnswer(await self.get_prompt(name, arguments, **options))
 
     async def get_resources(self) -> dict[str, Any]:
         """Return the resources by URI."""
@@ -706,11 +695,6 @@ class FastMCP(ServerTransports):
 
     # Middleware and contexts
 
-    def add_middleware(self, middleware: Any) -> None:
-        """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
-        is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
-        super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
-
     def add_transform(self, transform: Any) -> None:
         """Add a transform of `funcmcp.transforms`, or `BM25SearchTransform`, which is a search for tools.
 
@@ -731,11 +715,6 @@ class FastMCP(ServerTransports):
                 "funcmcp.compat."
             )
 
-    @property
-    def middleware(self) -> MiddlewareList:
-        """The middleware, to which programs append."""
-        return MiddlewareList(self)
-
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs: a middleware."""
         with self._active_context(request):
@@ -745,6 +724,7 @@ class FastMCP(ServerTransports):
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
 
         async def handle(request: RequestContext, *arguments: Any) -> Any:
+            run_again()
             active = context_variable.get()
             if active is not None and active.is_of(request):
                 return await handler(request, *arguments)
@@ -837,22 +817,6 @@ def create_proxy(target: Any, *, mode: str | None = None, **settings: Any) -> Fa
         ValueError: The configuration has no server that can be used.
     """
     return FastMCP.as_proxy(target, mode=mode, **settings)
-
-
-class MiddlewareList:
-    """The middleware of a server, as a list to which programs append."""
-
-    def __init__(self, server: FastMCP) -> None:
-        self._server = server
-
-    def append(self, middleware: Any) -> None:
-        """Add middleware inside the existing ones."""
-        self._server.add_middleware(middleware)
-
-    def extend(self, middleware: Iterable[Any]) -> None:
-        """Add several."""
-        for item in middleware:
-            self._server.add_middleware(item)
 
 
 class ToolManager:

@@ -1,0 +1,207 @@
+"""The methods of `FastMCP` that add middleware, and those that answer requests without a client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from funcmcp._compat.low_level import LowLevelServer
+from funcmcp._compat.middleware_adapters import native_middleware
+from funcmcp._compat.middleware_switch import middleware_of
+from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_overrides, direct_calls, pending_of
+from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.visibility import component_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp._auth.principal import Principal
+
+
+class MiddlewareList(Sequence[Any]):
+    """The middleware of a server in the order in which it was added, as a sequence to which programs append.
+
+    Args:
+        add: Adds a middleware to the server.
+    """
+
+    def __init__(self, add: Callable[[Any], None]) -> None:
+        self.items: list[Any] = []
+        self._add = add
+
+    def append(self, middleware: Any) -> None:
+        """Add middleware inside the existing ones."""
+        self._add(middleware)
+
+    def extend(self, middleware: Iterable[Any]) -> None:
+        """Add several."""
+        for item in middleware:
+            self._add(item)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.items[index]
+
+
+class ServerMiddleware(ServerTransports):
+    """A server with FastMCP's middleware."""
+
+    _adapt_middleware: Callable[[Any], Any] = staticmethod(native_middleware)
+    _version_of: Callable[[Any], str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__module__.startswith("funcmcp."):
+            check_overrides(cls, ServerMiddleware)
+
+    def _begin_middleware(self) -> None:
+        """Add the middleware that calls methods which a subclass overrides."""
+        self._middleware_list = MiddlewareList(self.add_middleware)
+        self._injected_tools: set[str] = set()
+        overridden = OverriddenMethods(self)
+        if overridden.names:
+            super().add_middleware(native_middleware(overridden))
+
+    @property
+    def middleware(self) -> MiddlewareList:
+        """The middleware, to which programs append."""
+        return self._middleware_list
+
+    def add_middleware(self, middleware: Any) -> None:
+        """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
+        is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
+        super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
+        self._middleware_list.items.append(middleware)
+        if hasattr(middleware, "added_to"):
+            middleware.added_to(self)
+
+    def inject_tools(self, tools: Iterable[Any]) -> None:
+        """Register tools that replace others of their names, also later ones, and that no rule hides.
+
+        Args:
+            tools: The tools. One whose name was injected before is left out.
+        """
+        for tool in tools:
+            if tool.name in self._injected_tools:
+                continue
+            if tool.name in self._server.catalog.tools:
+                self.remove_tool(tool.name)
+            self.register(tool)
+            self._injected_tools.add(tool.name)
+        self._show_injected()
+
+    def _show_injected(self) -> None:
+        """Show the injected tools in spite of the rules before."""
+        if self._injected_tools:
+            conditions = {"names": self._injected_tools, "components": {"tool"}}
+            self._server.catalog.set_visibility(component_rule(self._version_of, conditions, shows=True))
+
+    def register(self, component: Any) -> Any:
+        """Register a component."""
+        raise NotImplementedError
+
+    @property
+    def _mcp_server(self) -> LowLevelServer:
+        return LowLevelServer(self)
+
+    # What answers requests in the originals: a subclass that overrides it calls it with super()
+
+    async def call_tool(  # type: ignore[override] # more options
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *_: Any,
+        run_middleware: bool = True,
+        **options: Any,
+    ) -> Any:
+        """Call a tool of this server without a client; see `funcmcp.MCPServer.call_tool`.
+
+        Args:
+            name: The tool's name.
+            arguments: The tool's arguments.
+            run_middleware: Whether the call passes the middleware.
+            options: ``principal`` and ``raise_on_error``.
+        """
+        pending = pending_of(self, "tools/call")
+        if pending is not None:
+            return await pending(name=name, arguments=dict(arguments or {}))
+        with middleware_of(self, runs=run_middleware), direct_calls(self):
+            return await super().call_tool(name, arguments, **options)
+
+    async def read_resource(self, uri: Any, *, run_middleware: bool = True, **options: Any) -> Any:
+        """Read a resource of this server without a client; see `funcmcp.MCPServer.read_resource`."""
+        pending = pending_of(self, "resources/read")
+        if pending is not None:
+            return await pending(uri=str(uri))
+        with middleware_of(self, runs=run_middleware), direct_calls(self):
+            return await super().read_resource(str(uri), **options)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *_: Any,
+        run_middleware: bool = True,
+        **options: Any,
+    ) -> Any:
+        """Get a prompt of this server without a client; see `funcmcp.MCPServer.get_prompt`."""
+        pending = pending_of(self, "prompts/get")
+        if pending is not None:
+            return await pending(name=name, arguments=dict(arguments or {}))
+        with middleware_of(self, runs=run_middleware), direct_calls(self):
+            return await super().get_prompt(name, arguments, **options)
+
+    async def _direct_list(self, method: str, principal: Principal | None) -> list[Any]:
+        pending = pending_of(self, method)
+        if pending is not None:
+            page: list[Any] = await pending()
+            return page
+        with direct_calls(self):
+            return await super()._direct_list(method, principal)
+
+    async def list_tools(self, *, principal: Principal | None = None, run_middleware: bool = True) -> list[Any]:
+        """Return the tools of this server; see `funcmcp.MCPServer.list_tools`."""
+        with middleware_of(self, runs=run_middleware):
+            return await super().list_tools(principal=principal)
+
+    async def list_resources(self, *, principal: Principal | None = None, run_middleware: bool = True) -> list[Any]:
+        """Return the resources of this server; see `funcmcp.MCPServer.list_resources`."""
+        with middleware_of(self, runs=run_middleware):
+            return await super().list_resources(principal=principal)
+
+    async def list_resource_templates(
+        self, *, principal: Principal | None = None, run_middleware: bool = True
+    ) -> list[Any]:
+        """Return the resource templates of this server; see `funcmcp.MCPServer.list_resource_templates`."""
+        with middleware_of(self, runs=run_middleware):
+            return await super().list_resource_templates(principal=principal)
+
+    async def list_prompts(self, *, principal: Principal | None = None, run_middleware: bool = True) -> list[Any]:
+        """Return the prompts of this server; see `funcmcp.MCPServer.list_prompts`."""
+        with middleware_of(self, runs=run_middleware):
+            return await super().list_prompts(principal=principal)
+
+
+def _protocol_method(method: str, public: str) -> Any:
+    """Return a private method of the originals, which subclasses override and call with super()."""
+
+    async def answer(self: Any, *arguments: Any, **named: Any) -> Any:
+        pending = pending_of(self, method)
+        if pending is None:
+            return await getattr(self, public)(*arguments, **named)
+        return await pending.with_arguments(*arguments, **named)
+
+    return answer
+
+
+for _name, (_method, _public) in METHODS.items():
+    if _name.startswith("_"):
+        setattr(ServerMiddleware, _name, _protocol_method(_method, _public))
