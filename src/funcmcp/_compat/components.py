@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, messages_in, tool_result
-from funcmcp._compat.editable import Editable, sdk_object
+from funcmcp._compat.editable import Editable, Hints, hints_of, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
@@ -581,6 +581,11 @@ class ListedTool(Editable, objects.Tool):
     """
 
     source: ToolSource
+
+    @property
+    def annotations(self) -> Hints | None:  # type: ignore[override] # None without hints, as in FastMCP
+        """Hints for clients."""
+        return hints_of(self)
 
     @property
     def fn(self) -> Callable[..., Any]:

@@ -122,22 +122,49 @@ def sdk_object(name: str, members: dict[str, Any]) -> Any:
     return getattr(types, name).model_validate(wire)
 
 
+class Hints(dict[str, Any]):
+    """Annotations with their members as attributes, by the names of the specification or of Python."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a hint; None if it is not set."""
+        return self.get(_in_camel_case(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a hint. None removes it."""
+        if value is None:
+            self.pop(_in_camel_case(name), None)
+        else:
+            self[_in_camel_case(name)] = value
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the annotations in JSON form."""
+        return dict(self)
+
+
+def hints_of(definition: dict[str, Any]) -> Hints | None:
+    """Return the annotations of a definition, which change with what is returned; None without."""
+    hints = definition.get("annotations")
+    if isinstance(hints, dict) and not isinstance(hints, Hints):
+        hints = definition["annotations"] = Hints(hints)
+    return hints
+
+
 class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
 
     @property
-    def annotations(self) -> dict[str, Any] | None:
+    def annotations(self) -> Hints | None:
         """Hints for clients."""
-        return self.get("annotations")
+        return hints_of(self)
 
 
 class ListedTemplate(Editable, objects.ResourceTemplate):
     """A resource template in the list of a server, with its tags."""
 
     @property
-    def annotations(self) -> dict[str, Any] | None:
+    def annotations(self) -> Hints | None:
         """Hints for clients."""
-        return self.get("annotations")
+        return hints_of(self)
 
 
 class ListedPrompt(Editable, objects.Prompt):

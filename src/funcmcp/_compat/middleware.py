@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
     MessageT = TypeVar("MessageT", default=Any)
     ResultT_co = TypeVar("ResultT_co", default=Any, covariant=True)
-    CalledT_contra = TypeVar("CalledT_contra", default=Any, contravariant=True)
 else:
     from typing import TypeVar
 
     MessageT = TypeVar("MessageT")
     ResultT_co = TypeVar("ResultT_co", covariant=True)
-    CalledT_contra = TypeVar("CalledT_contra", contravariant=True)
 
 _HOOKS = {
     "initialize": "on_initialize",
@@ -77,10 +75,10 @@ class MiddlewareContext(Generic[MessageT]):
 
 
 @public("funcmcp.compat")
-class CallNext(Protocol[CalledT_contra, ResultT_co]):
+class CallNext(Protocol[MessageT, ResultT_co]):
     """The function that passes a message on."""
 
-    def __call__(self, context: Any) -> Awaitable[ResultT_co]:
+    def __call__(self, context: MiddlewareContext[MessageT]) -> Awaitable[ResultT_co]:
         """Return the result of the message."""
 
 

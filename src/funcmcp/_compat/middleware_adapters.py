@@ -29,11 +29,10 @@ from funcmcp._compat.errors import (
     as_fastmcp_error,
     is_mcp_error,
 )
-from funcmcp._compat.middleware import MiddlewareContext
+from funcmcp._compat.middleware import MalformedParams, MiddlewareContext
 from funcmcp._compat.middleware_messages import (
     RESULTS,
     CalledTool,
-    MalformedParams,
     message_of,
     model_in_json,
     params_of,

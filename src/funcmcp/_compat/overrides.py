@@ -89,6 +89,9 @@ _REFUSED = (
 )
 """Methods of FastMCP that answer requests or choose components, and that nothing calls here."""
 
+_WITH_CONTEXT = ("_call_tool", "_read_resource", "_get_prompt")
+"""Methods that FastMCP 2.13 calls with the context of its middleware."""
+
 _MEMBERS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
 
 
@@ -221,8 +224,8 @@ class OverriddenMethods:
         if METHODS[name].method in FEATURE_LISTS:
             return await function(*[context.message] * _required(function))
         message = context.message
-        if _required(function) == 1 and METHODS[name].method != "resources/read":
-            return await function(context)  # as FastMCP 2.13 calls it
+        if name in _WITH_CONTEXT and _required(function) == 1:
+            return await function(context)
         if isinstance(message, EditableParams) and "uri" in vars(message):
             return await function(message.uri)
         return await function(message.name, message.arguments)

@@ -619,7 +619,7 @@ class FastMCP(ServerMiddleware):
         """Return the tool that was registered with a name; None if another server has it."""
         return self._components.get(f"tool:{name}")
 
-    async def read_resource(self, uri: Any, **options: Any) -> ReadResult:  # type: ignore[override] # of a subclass
+    async def read_resource(self, uri: Any, **options: Any) -> ReadResult:
         """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``."""
         return ReadResult(await super().read_resource(uri, **options))
 

@@ -114,7 +114,7 @@ class ServerMiddleware(ServerTransports):
 
     # What answers requests in the originals: a subclass that overrides it calls it with super()
 
-    async def call_tool(  # type: ignore[override] # more options
+    async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
