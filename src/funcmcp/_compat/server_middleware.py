@@ -55,7 +55,6 @@ class ServerMiddleware(ServerTransports):
     """A server with FastMCP's middleware."""
 
     _adapt_middleware: Callable[[Any], Any] = staticmethod(native_middleware)
-    _version_of: Callable[[Any], str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -102,7 +101,11 @@ class ServerMiddleware(ServerTransports):
         """Show the injected tools in spite of the rules before."""
         if self._injected_tools:
             conditions = {"names": self._injected_tools, "components": {"tool"}}
-            self._server.catalog.set_visibility(component_rule(self._version_of, conditions, shows=True))
+            self._server.catalog.set_visibility(component_rule(conditions, shows=True))
+
+    def has_injected(self, component: Any) -> bool:
+        """Return whether an injected tool has the name of a component, and so stays in its place."""
+        return component.kind == "tool" and component.name in self._injected_tools
 
     def register(self, component: Any) -> Any:
         """Register a component."""
@@ -159,35 +162,15 @@ class ServerMiddleware(ServerTransports):
         with middleware_of(self, runs=run_middleware), direct_calls(self):
             return await super().get_prompt(name, arguments, **options)
 
-    async def _direct_list(self, method: str, principal: Principal | None) -> list[Any]:
+    async def _direct_list(
+        self, method: str, principal: Principal | None, *, run_middleware: bool = True, **options: Any
+    ) -> list[Any]:
         pending = pending_of(self, method)
         if pending is not None:
             page: list[Any] = await pending()
             return page
-        with direct_calls(self):
-            return await super()._direct_list(method, principal)
-
-    async def list_tools(self, *, principal: Principal | None = None, run_middleware: bool = True) -> list[Any]:
-        """Return the tools of this server; see `funcmcp.MCPServer.list_tools`."""
-        with middleware_of(self, runs=run_middleware):
-            return await super().list_tools(principal=principal)
-
-    async def list_resources(self, *, principal: Principal | None = None, run_middleware: bool = True) -> list[Any]:
-        """Return the resources of this server; see `funcmcp.MCPServer.list_resources`."""
-        with middleware_of(self, runs=run_middleware):
-            return await super().list_resources(principal=principal)
-
-    async def list_resource_templates(
-        self, *, principal: Principal | None = None, run_middleware: bool = True
-    ) -> list[Any]:
-        """Return the resource templates of this server; see `funcmcp.MCPServer.list_resource_templates`."""
-        with middleware_of(self, runs=run_middleware):
-            return await super().list_resource_templates(principal=principal)
-
-    async def list_prompts(self, *, principal: Principal | None = None, run_middleware: bool = True) -> list[Any]:
-        """Return the prompts of this server; see `funcmcp.MCPServer.list_prompts`."""
-        with middleware_of(self, runs=run_middleware):
-            return await super().list_prompts(principal=principal)
+        with middleware_of(self, runs=run_middleware), direct_calls(self):
+            return await super()._direct_list(method, principal, **options)
 
 
 def _protocol_method(method: str, public: str) -> Any:

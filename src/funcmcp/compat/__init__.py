@@ -125,6 +125,17 @@ if TYPE_CHECKING:
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.versions import (
+        VersionKey,
+        VersionSpec,
+        compare_versions,
+        dedupe_with_versions,
+        is_version_greater,
+        max_version,
+        min_version,
+        parse_version_key,
+        version_sort_key,
+    )
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -236,6 +247,17 @@ _HOMES = {
     "_compat.task_config": ["TaskConfig"],
     "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
+    "_compat.versions": [
+        "VersionKey",
+        "VersionSpec",
+        "compare_versions",
+        "dedupe_with_versions",
+        "is_version_greater",
+        "max_version",
+        "min_version",
+        "parse_version_key",
+        "version_sort_key",
+    ],
 }
 
 __all__ = [
@@ -344,8 +366,12 @@ __all__ = [
     "TransformedTool",
     "UserMessage",
     "ValidationError",
+    "VersionKey",
+    "VersionSpec",
+    "compare_versions",
     "configure_logging",
     "create_proxy",
+    "dedupe_with_versions",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -354,11 +380,16 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_version_greater",
     "lifespan",
+    "max_version",
+    "min_version",
+    "parse_version_key",
     "require_roles",
     "require_scopes",
     "restrict_tag",
     "run_auth_checks",
+    "version_sort_key",
 ]
 
 _ELSEWHERE = {
