@@ -145,9 +145,12 @@ class ServerLists(ServerMiddleware):
             options["arguments"] = version
         if options or self._renders_prompts or pending_of(self, "prompts/get") is not None:
             return await self.rendered(name, **options)
+        return await self.find_prompt(name, None if isinstance(version, Mapping) else version)
+
+    async def find_prompt(self, name: str, version: VersionSpec | None = None) -> ListedPrompt | None:
+        """Return a prompt, as `get_tool` does."""
         prompts = await self._visible("prompt", ListedPrompt)
-        spec = None if isinstance(version, Mapping) else version
-        return newest_matching((item for item in prompts if item.name == name), spec)
+        return newest_matching((item for item in prompts if item.name == name), version)
 
     async def rendered(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> GetPromptResult:
         """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from funcmcp._compat.low_level import LowLevelServer
+from funcmcp._compat.context import context_variable
 from funcmcp._compat.middleware_adapters import native_middleware
 from funcmcp._compat.middleware_switch import middleware_of
 from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_overrides, direct_calls, pending_of
@@ -49,6 +49,50 @@ class MiddlewareList(Sequence[Any]):
 
     def __getitem__(self, index: int | slice) -> Any:
         return self.items[index]
+
+
+class LowLevelServer:
+    """What programs read of the private attribute ``_mcp_server``, the low-level server of the originals.
+
+    Args:
+        server: The server.
+    """
+
+    def __init__(self, server: ServerTransports) -> None:
+        self._server = server
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._server.name
+
+    @property
+    def version(self) -> str:
+        """The server's version."""
+        return self._server._server.options.version  # noqa: SLF001 - a part of the server
+
+    @property
+    def instructions(self) -> str | None:
+        """The guidance for the client's model."""
+        return self._server._server.options.instructions  # noqa: SLF001 - a part of the server
+
+    @property
+    def request_context(self) -> Any:
+        """The request that runs now, with its session and the lifespan's value.
+
+        Raises:
+            LookupError: No request runs.
+        """
+        context = context_variable.get()
+        if context is None:
+            raise LookupError("No request runs here.")
+        return context.request_context
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"funcmcp has no low-level server, so _mcp_server has no {name!r}. Use the methods of the "
+            "server itself, or add_middleware."
+        )
 
 
 class ServerMiddleware(ServerTransports):

@@ -13,6 +13,7 @@ from funcmcp._objects.public_names import lazy_names
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
+    from funcmcp._compat.auth_middleware import AuthMiddleware
     from funcmcp._compat.authorization import (
         AuthCheck,
         AuthContext,
@@ -140,6 +141,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
+    "_compat.auth_middleware": ["AuthMiddleware"],
     "_compat.authorization": [
         "AuthCheck",
         "AuthContext",
@@ -268,6 +270,7 @@ __all__ = [
     "Audio",
     "AuthCheck",
     "AuthContext",
+    "AuthMiddleware",
     "AuthProvider",
     "AuthorizationError",
     "BM25SearchTransform",
@@ -402,7 +405,6 @@ _ELSEWHERE = {
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "AuthMiddleware": "Use auth=funcmcp.auth.Auth(..., scopes=[...]), or scopes= and authorize= of features.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
