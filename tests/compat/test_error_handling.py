@@ -16,7 +16,7 @@ from funcmcp.testing import Client
     [
         (ValueError("bad"), -32602, "Invalid params: bad"),
         (LookupError("bad"), -32603, "Internal error: bad"),
-        (KeyError("bad"), -32001, "Not found: 'bad'"),
+        (FileNotFoundError("bad"), -32001, "Not found: bad"),
         (PermissionError("bad"), -32000, "Permission denied: bad"),
         (TimeoutError("bad"), -32000, "Request timeout: bad"),
         (ToolError("bad"), -32603, "Internal error: bad"),

@@ -23,7 +23,7 @@ from funcmcp.testing import Client
 pytestmark = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 
 
-def fill(mcp: Any) -> Any:
+def fill(mcp: FastMCP) -> Any:
     """Register a feature of each kind."""
 
     @mcp.tool()
@@ -60,7 +60,7 @@ class FilteringServer(FastMCP):
 class StrictServer(MCPServer):
     """A server of the SDK 2.x whose calls are checked."""
 
-    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:  # type: ignore[override]
         if "c" in arguments:
             raise ToolError("c is not an argument")
         result = await super().call_tool(name, {**arguments, "b": 40}, context)
@@ -73,7 +73,7 @@ class CountingServer(FastMCP):
 
     calls = 0
 
-    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:  # type: ignore[override]
         self.calls += 1
         return await super().call_tool(name, arguments, **options)
 
@@ -152,7 +152,7 @@ async def test_middleware_runs_inside_of_an_override(revision: str) -> None:
             return await call_next(context)
 
     class Adding(FastMCP):
-        async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
+        async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:  # type: ignore[override]
             return await super().call_tool(name, {**(arguments or {}), "a": 10}, **options)
 
     async with Client(fill(Adding("a", middleware=[Doubling()])), revision=revision) as client:

@@ -49,7 +49,8 @@ async def test_lines_before_and_after_messages(caplog: pytest.LogCaptureFixture)
     assert before.startswith("event=request_start method=tools/call source=client payload={")
     assert before.endswith("... payload_type=CallToolRequestParams")
     assert after.startswith("event=request_success method=tools/call source=client duration_ms=")
-    assert failed.startswith("event=request_error") and failed.endswith("error=no")
+    assert failed.startswith("event=request_error")
+    assert failed.endswith("error=no")
 
 
 async def test_lines_are_json(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from funcmcp.auth import Principal
 from funcmcp.compat import (
     CallNext,
     Context,
@@ -13,10 +14,9 @@ from funcmcp.compat import (
     Middleware,
     MiddlewareContext,
     ResponseCachingMiddleware,
-    StaticTokenVerifier,
     ToolResult,
 )
-from funcmcp.testing import Client, SignedIn
+from funcmcp.testing import Client
 
 REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 
@@ -104,13 +104,11 @@ async def test_callers_do_not_share_answers() -> None:
             token = context.fastmcp_context.access_token
             return [tool for tool in await call_next(context) if token is not None and "all" in token.scopes]
 
-    tokens = {"a": {"client_id": "a", "scopes": ["all"]}, "b": {"client_id": "b", "scopes": []}}
-    shop = Shop(ResponseCachingMiddleware(), auth=StaticTokenVerifier(tokens))
+    shop = Shop(ResponseCachingMiddleware())
     shop.mcp.add_middleware(Visible())
     for _ in range(2):
-        for name, count in (("a", 2), ("b", 0)):
-            principal = SignedIn(name, scopes=tokens[name]["scopes"]).principal
-            assert len(await shop.mcp.list_tools(principal=principal)) == count
+        for name, scopes, count in (("a", {"all"}, 2), ("b", set(), 0)):
+            assert len(await shop.mcp.list_tools(principal=Principal(name, scopes=frozenset(scopes)))) == count
 
 
 @REVISIONS
@@ -123,11 +121,11 @@ async def test_results_that_asked_the_client_are_not_stored(revision: str) -> No
         answer = await ctx.elicit("Your name?", str)
         return str(answer.data)
 
-    def answer(question: Any) -> dict[str, Any]:
-        asked.append(question.message)
-        return {"value": f"Ada {len(asked)}"}
+    async def answer(question: dict[str, Any]) -> dict[str, Any]:
+        asked.append(question["message"])
+        return {"action": "accept", "content": {"value": f"Ada {len(asked)}"}}
 
-    async with Client(mcp, revision=revision, on_elicit=answer) as client:
+    async with Client(mcp, revision=revision, elicit=answer) as client:
         assert (await client.call_tool("name")).text == "Ada 1"
         assert (await client.call_tool("name")).text == "Ada 2"
 

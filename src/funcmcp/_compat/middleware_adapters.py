@@ -33,6 +33,7 @@ from funcmcp._compat.middleware import MalformedParams, MiddlewareContext
 from funcmcp._compat.middleware_messages import (
     RESULTS,
     CalledTool,
+    CutResult,
     message_of,
     model_in_json,
     params_of,
@@ -83,6 +84,24 @@ class _Passed:
         return not _is_changed(value, self.reply) if self.wire is None else plain(value) == self.wire
 
 
+def _answer(value: Any, passed: list[_Passed], request: RequestContext) -> Any:
+    """Return what middleware returned as funcmcp sends it.
+
+    Args:
+        value: What the middleware returned.
+        passed: The answers that it got.
+        request: The request.
+    """
+    for answer in passed:
+        if answer.is_answer(value):
+            return answer.reply
+    result = _result_of(request.request.method, value, passed[-1].reply if passed else None)
+    if not isinstance(value, CutResult):
+        return result
+    server = get_context()._server._server  # noqa: SLF001 - parts of Context and of the server
+    return server._completed(result, request)  # noqa: SLF001 - not checked against the schema of the tool
+
+
 def native_middleware(middleware: Any) -> NativeMiddleware:
     """Return a funcmcp middleware for an object of FastMCP's kind."""
 
@@ -115,10 +134,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
                 _logger.warning("Middleware failed after initialize was answered: %s", quote(error))
                 return passed[-1].reply  # as FastMCP does
             raise_native(error, request)
-        for answer in passed:
-            if answer.is_answer(value):
-                return answer.reply
-        return _result_of(method, value, passed[-1].reply if passed else None)
+        return _answer(value, passed, request)
 
     around.__wrapped__ = middleware  # type: ignore[attr-defined] # errors name the author's class
     return around

@@ -157,6 +157,12 @@ class CalledTool(ToolResult):
         self.wire = wire
 
 
+class CutResult(ToolResult):
+    """A result of a tool whose text was cut. It has no structured content, whatever the schema of the tool is."""
+
+    __slots__ = ()
+
+
 def value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
     """Return an answer as FastMCP's middleware gets it; raise what the request failed with, caused by *failure*."""
     error = reply.message().get("error")

@@ -9,6 +9,7 @@ from funcmcp._authoring.results.content import Content
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import ToolResult
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
+from funcmcp._compat.middleware_messages import CutResult
 from funcmcp._objects.mappings import without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
@@ -75,7 +76,7 @@ class ResponseLimitingMiddleware(Middleware):
     def _truncate_to_result(self, text: str, meta: Any = None, *, is_error: bool = False) -> ToolResult:
         size = self.max_size - len(self.truncation_suffix.encode()) - _FRAME_BYTES
         beginning = text.encode()[: max(0, size)].decode(errors="ignore")
-        return ToolResult(beginning + self.truncation_suffix, meta=meta, is_error=is_error)
+        return CutResult(beginning + self.truncation_suffix, meta=meta, is_error=is_error)
 
 
 def wire_of(block: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from funcmcp._auth.principal import Principal
+    from funcmcp._protocol.objects import CallToolResult, GetPromptResult, ReadResourceResult
 
 
 class MiddlewareList(Sequence[Any]):
@@ -168,7 +169,7 @@ class ServerMiddleware(ServerTransports):
         *_: Any,
         run_middleware: bool = True,
         **options: Any,
-    ) -> Any:
+    ) -> CallToolResult:
         """Call a tool of this server without a client; see `funcmcp.MCPServer.call_tool`.
 
         Args:
@@ -179,15 +180,17 @@ class ServerMiddleware(ServerTransports):
         """
         pending = pending_of(self, "tools/call")
         if pending is not None:
-            return await pending(name=name, arguments=dict(arguments or {}))
+            answer: CallToolResult = await pending(name=name, arguments=dict(arguments or {}))
+            return answer
         with middleware_of(self, runs=run_middleware), direct_calls(self):
             return await super().call_tool(name, arguments, **options)
 
-    async def read_resource(self, uri: Any, *, run_middleware: bool = True, **options: Any) -> Any:
+    async def read_resource(self, uri: Any, *, run_middleware: bool = True, **options: Any) -> ReadResourceResult:
         """Read a resource of this server without a client; see `funcmcp.MCPServer.read_resource`."""
         pending = pending_of(self, "resources/read")
         if pending is not None:
-            return await pending(uri=str(uri))
+            answer: ReadResourceResult = await pending(uri=str(uri))
+            return answer
         with middleware_of(self, runs=run_middleware), direct_calls(self):
             return await super().read_resource(str(uri), **options)
 
@@ -198,11 +201,12 @@ class ServerMiddleware(ServerTransports):
         *_: Any,
         run_middleware: bool = True,
         **options: Any,
-    ) -> Any:
+    ) -> GetPromptResult:
         """Get a prompt of this server without a client; see `funcmcp.MCPServer.get_prompt`."""
         pending = pending_of(self, "prompts/get")
         if pending is not None:
-            return await pending(name=name, arguments=dict(arguments or {}))
+            answer: GetPromptResult = await pending(name=name, arguments=dict(arguments or {}))
+            return answer
         with middleware_of(self, runs=run_middleware), direct_calls(self):
             return await super().get_prompt(name, arguments, **options)
 

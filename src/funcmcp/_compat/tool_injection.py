@@ -46,7 +46,7 @@ class PromptToolMiddleware(Middleware):
         """Add the tools to a server."""
         from funcmcp.transforms import PromptsAsTools  # noqa: PLC0415 - few servers need it
 
-        server.add_transform(PromptsAsTools(server))
+        server.add_transform(PromptsAsTools(server, prompts=False))
 
 
 @public("funcmcp.compat")
@@ -57,4 +57,4 @@ class ResourceToolMiddleware(Middleware):
         """Add the tools to a server."""
         from funcmcp.transforms import ResourcesAsTools  # noqa: PLC0415 - few servers need it
 
-        server.add_transform(ResourcesAsTools(server))
+        server.add_transform(ResourcesAsTools(server, templates=False))

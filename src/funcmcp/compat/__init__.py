@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         FileResource,
         FunctionPrompt,
         FunctionResource,
+        FunctionResourceTemplate,
         FunctionTool,
+        HttpResource,
         Prompt,
         Resource,
         ResourceTemplate,
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
         PromptError,
         ResourceError,
         ResourceNotFoundError,
+        ResourceSecurityError,
         ToolError,
         ValidationError,
     )
@@ -120,7 +123,12 @@ if TYPE_CHECKING:
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
-    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
+    from funcmcp._compat.security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        RequestStateSecurity,
+        ResourceSecurity,
+    )
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
@@ -156,7 +164,9 @@ _HOMES = {
         "FileResource",
         "FunctionPrompt",
         "FunctionResource",
+        "FunctionResourceTemplate",
         "FunctionTool",
+        "HttpResource",
         "Prompt",
         "Resource",
         "ResourceTemplate",
@@ -206,6 +216,7 @@ _HOMES = {
         "PromptError",
         "ResourceError",
         "ResourceNotFoundError",
+        "ResourceSecurityError",
         "ToolError",
         "ValidationError",
     ],
@@ -243,7 +254,7 @@ _HOMES = {
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
-    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
+    "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
@@ -263,6 +274,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "INHERIT_SECURITY",
     "AcceptedElicitation",
     "AccessToken",
     "ArgTransform",
@@ -301,8 +314,10 @@ __all__ = [
     "FileResource",
     "FunctionPrompt",
     "FunctionResource",
+    "FunctionResourceTemplate",
     "FunctionTool",
     "GetPromptSettings",
+    "HttpResource",
     "Icon",
     "Image",
     "InsufficientScopeError",
