@@ -13,7 +13,7 @@ from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, messages_in, tool_result
 from funcmcp._compat.editable import Editable, sdk_object
-from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError
+from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ToolError
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
@@ -185,6 +185,8 @@ class Tool(Component):
     """
 
     kind = "tool"
+    marks_results: bool = True
+    """Whether results are written and marked as FastMCP does, rather than as the official SDK."""
 
     def __init__(
         self,
@@ -243,6 +245,8 @@ class Tool(Component):
             ValidationError: The arguments are not those of the tool.
         """
         outcome = await self.direct_runs.run(self, arguments, has_result=True)
+        if outcome.result.is_error and not getattr(outcome.value, "is_error", False):
+            raise ToolError(outcome.result["content"][0]["text"])
         return tool_result(outcome.result)
 
     async def _run_with(self, arguments: dict[str, Any]) -> Any:

@@ -58,7 +58,8 @@ class _Recorder:
         self.error: Exception | None = None
         self.has_run = False
         self._has_result = has_result
-        function = collected(function)
+        if not has_result:
+            function = collected(function)
         self.function = self._asynchronous(function) if is_async(function) else self._plain(function)
         hints = Signature(function).try_hints()
         set_signature(self.function, function, hints if has_result else without(hints, "return"), ())
@@ -105,7 +106,9 @@ async def run(
     server.context = context
     recorder = _Recorder(component.fn, has_result=has_result)
     options = only(component.options, _OPTIONS) if has_result else {"output_schema": None}
-    server.add_tool(Tool(recorder.function, component.tool_name, **options))
+    tool = Tool(recorder.function, component.tool_name, **options)
+    tool.marks_results = getattr(component, "marks_results", True)
+    server.add_tool(tool)
     result = await server.call_tool(component.tool_name, arguments)
     if recorder.error is not None:
         raise recorder.error

@@ -48,6 +48,7 @@ from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.task_config import task_option
+from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import ServerTransports, note_ignored
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.mappings import only, without_none
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._auth.principal import Principal
+    from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._protocol.replies import Reply
@@ -904,22 +906,29 @@ def _info(options: dict[str, Any]) -> ServerInfo:
     )
 
 
-def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
-    output_schema = options.pop("output_schema", ...)
-    structured = options.pop("structured_output", None)
-    has_schema = output_schema is not None and output_schema is not False and structured is not False
     task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
+    if component.marks_results:
+        tool = make_marked_tool(component, _common(component, chosen), server.services)
+    else:
+        tool = _make_sdk_tool(component, chosen, server.services)
+    return replace(tool, interactive=True)
+
+
+def _make_sdk_tool(component: Component, chosen: dict[str, Any], services: Services) -> Any:
+    output_schema = chosen.pop("output_schema", ...)
+    structured = chosen.pop("structured_output", None)
+    has_schema = output_schema is not None and output_schema is not False and structured is not False
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
     elif has_schema and (schema := schema_of_result(component.fn)) is not None:
         chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
     function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
-    tool = make_tool(function, _common(component, chosen), server.services)
-    return replace(tool, interactive=True)
+    return make_tool(function, _common(component, chosen), services)
 
 
 def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
