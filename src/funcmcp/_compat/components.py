@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
-from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, messages_in, tool_result
+from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, ToolResult, messages_in, tool_result
 from funcmcp._compat.editable import Editable, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ToolError
+from funcmcp._compat.task_config import TaskConfig, config_of
+from funcmcp._compat.tool_metadata import check_timeout, with_metadata
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
@@ -23,7 +25,6 @@ from funcmcp._protocol.uri_template import URITemplate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from funcmcp._compat.content import ToolResult
     from funcmcp._compat.context import Context
 
 T = TypeVar("T")
@@ -54,6 +55,21 @@ class DirectRuns(Protocol):
 
     def input_schema_of(self, component: Any) -> dict[str, Any]:
         """Return the JSON schema of the arguments of a component's function."""
+
+    def parameters_of(self, tool: Any) -> dict[str, Any]:
+        """Return the input schema of a tool, with references."""
+
+    def output_schema_of(self, tool: Any) -> dict[str, Any] | None:
+        """Return the output schema of a tool, with references."""
+
+    def result_of(self, tool: Any, value: Any) -> objects.CallToolResult:
+        """Return the result of a tool for a value."""
+
+    def dump_of(self, tool: Any) -> dict[str, Any]:
+        """Return the attributes of a tool."""
+
+    def tool_definition_of(self, tool: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the definition of a tool with changed members."""
 
 
 class Component:
@@ -119,6 +135,10 @@ class Component:
     def meta(self) -> Any:
         """The ``_meta``, if there is any."""
         return self.options.get("meta")
+
+    @meta.setter
+    def meta(self, meta: Mapping[str, Any] | None) -> None:
+        self.options["meta"] = meta
 
     @property
     def auth(self) -> Any:
@@ -188,6 +208,9 @@ class Tool(Component):
     marks_results: bool = True
     """Whether results are written and marked as FastMCP does, rather than as the official SDK."""
 
+    takes_any_arguments: bool = False
+    """Whether the function gets arguments as they are: they are neither checked nor converted."""
+
     def __init__(
         self,
         fn: Callable[..., Any] | None = None,
@@ -196,14 +219,19 @@ class Tool(Component):
         parameters: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        self.has_function: bool = fn is not None
+        self._schema = parameters
         if fn is None:
-            if type(self).run is Tool.run or name is None:
+            if name is None or (type(self).run is Tool.run and parameters is None):
                 raise TypeError(f"{type(self).__name__} needs a function, or a name and a method run.")
             fn = self._run_with
             options["input_schema"] = parameters or {"type": "object", "properties": {}}
         else:
+            name, options = with_metadata(fn, name, options)
             _check_name(fn, name)
-            _check_parameters(fn, self.kind)
+            if not self.takes_any_arguments:
+                _check_parameters(fn, self.kind)
+            check_timeout(fn, name, options)
         super().__init__(fn, name, **options)
 
     @classmethod
@@ -226,13 +254,38 @@ class Tool(Component):
     @property
     def parameters(self) -> dict[str, Any]:
         """The input schema."""
-        schema: dict[str, Any] = self.definition["inputSchema"]
-        return schema
+        if self._schema is None:
+            self._schema = self.direct_runs.parameters_of(self)
+        return self._schema
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
         """The output schema; None if it has none."""
-        return self.definition.get("outputSchema")
+        return self.direct_runs.output_schema_of(self)
+
+    @property
+    def timeout(self) -> float | None:
+        """The time limit of a call in seconds; None if it has none."""
+        return self.options.get("timeout")
+
+    @property
+    def task_config(self) -> TaskConfig:
+        """Whether the tool runs as a task."""
+        return config_of(self.options.get("task"))
+
+    def convert_result(self, raw_value: Any) -> ToolResult:
+        """Return the result of the tool for a value that its function would return."""
+        if isinstance(raw_value, ToolResult):
+            return raw_value
+        return tool_result(self.direct_runs.result_of(self, raw_value))
+
+    def model_dump(
+        self, *, exclude_none: bool = False, exclude: Any = (), include: Any = None, **_: Any
+    ) -> dict[str, Any]:
+        """Return the attributes of the tool as a dict."""
+        dumped = self.direct_runs.dump_of(self)
+        names = [name for name in dumped if name not in exclude and (include is None or name in include)]
+        return {name: dumped[name] for name in names if not exclude_none or dumped[name] is not None}
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool outside of its server, without its middleware.
@@ -244,6 +297,8 @@ class Tool(Component):
             Exception: What the function raised.
             ValidationError: The arguments are not those of the tool.
         """
+        if not self.has_function:
+            raise NotImplementedError("Subclasses must implement run()")
         outcome = await self.direct_runs.run(self, arguments, has_result=True)
         if outcome.result.is_error and not getattr(outcome.value, "is_error", False):
             raise ToolError(outcome.result["content"][0]["text"])
@@ -254,7 +309,8 @@ class Tool(Component):
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
-        return sdk_object("Tool", {**self.definition, **overrides})
+        definition = self.direct_runs.tool_definition_of(self, overrides)
+        return sdk_object("Tool", {**definition, **overrides})
 
 
 FunctionTool = Tool

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._authoring.signatures.signature import Signature
+from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import Outcome, Tool
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.errors import ValidationError
-from funcmcp._compat.functions import collected, set_signature
+from funcmcp._compat.functions import adapted, collected, set_signature
 from funcmcp._compat.server import FastMCP
+from funcmcp._compat.tool_registration import output_of
 from funcmcp._objects.mappings import only, without
+from funcmcp._protocol.objects import CallToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.context import Context
     from funcmcp._server.calls.context import RequestContext
 
-_OPTIONS = ("exclude_args", "output_schema", "structured_output", "tags", "timeout")
+_OPTIONS = ("exclude_args", "output_schema", "run_in_thread", "structured_output", "tags", "timeout")
 """Options of a tool that change what a run returns."""
 
 
@@ -108,6 +111,7 @@ async def run(
     options = only(component.options, _OPTIONS) if has_result else {"output_schema": None}
     tool = Tool(recorder.function, component.tool_name, **options)
     tool.marks_results = getattr(component, "marks_results", True)
+    tool.takes_any_arguments = getattr(component, "takes_any_arguments", False)
     server.add_tool(tool)
     result = await server.call_tool(component.tool_name, arguments)
     if recorder.error is not None:
@@ -132,3 +136,71 @@ def input_schema_of(component: Any) -> dict[str, Any]:
     tool = Tool(collected(component.fn), component.tool_name, output_schema=None)
     schema: dict[str, Any] = definition_of(tool)["inputSchema"]
     return schema
+
+
+def parameters_of(tool: Any) -> dict[str, Any]:
+    """Return the input schema of a tool as FastMCP has it; funcmcp's own if pydantic can't describe an argument."""
+    handwritten: dict[str, Any] | None = tool.options.get("input_schema")
+    if handwritten is not None:
+        return handwritten
+    schema = None
+    if tool.marks_results:
+        from funcmcp._compat.input_schemas import input_schema_of as schema_of  # noqa: PLC0415 - loads pydantic
+
+        schema = schema_of(adapted(tool.fn, exclude=tool.options.get("exclude_args") or (), has_schema=False))
+    if schema is None:
+        schema = tool.definition["inputSchema"]
+    return schema
+
+
+def output_schema_of(tool: Any) -> dict[str, Any] | None:
+    """Return the output schema of a tool, with references."""
+    if not tool.marks_results:
+        schema: dict[str, Any] | None = tool.definition.get("outputSchema")
+        return schema
+    return output_of(tool).schema
+
+
+def result_of(tool: Any, value: Any) -> CallToolResult:
+    """Return the result of a tool for a value that its function would return."""
+    return CallToolResult(output_of(tool).result(value).wire)
+
+
+def dump_of(tool: Any) -> dict[str, Any]:
+    """Return the attributes of a tool with the names that FastMCP gives them."""
+    return {
+        "name": tool.name,
+        "version": tool.version,
+        "title": tool.title,
+        "description": tool.description,
+        "icons": tool.icons,
+        "tags": tool.tags,
+        "meta": tool.meta,
+        "task_config": dict(vars(tool.task_config)),
+        "parameters": tool.parameters,
+        "output_schema": tool.output_schema,
+        "annotations": tool.annotations,
+        "execution": tool.options.get("execution"),
+        "timeout": tool.timeout,
+        "fn": tool.fn,
+        "run_in_thread": tool.options.get("run_in_thread") is not False,
+    }
+
+
+def tool_definition_of(tool: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definition of a tool in JSON form, before members are changed.
+
+    Args:
+        tool: The tool.
+        changes: The changed members, of which the title follows the name and the annotations.
+    """
+    definition = dict(tool.definition)
+    if not tool.marks_results:
+        return definition
+    annotations = plain(changes.get("annotations", tool.annotations)) or {}
+    name = changes.get("name", tool.name)
+    title = tool.title or annotations.get("title") or name.replace("_", " ").replace("-", " ").title()
+    execution = plain(tool.options.get("execution"))
+    if execution is not None:
+        definition["execution"] = execution
+    return {**definition, "title": title, "inputSchema": tool.parameters}

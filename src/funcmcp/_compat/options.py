@@ -52,7 +52,7 @@ _UNSUPPORTED = {
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("serializer", "version", "run_in_thread", "app", "key", "validate_output"),
+    "tool": ("serializer", "version", "app", "key", "validate_output"),
     "resource": ("version", "key", "resource_security", "security"),
     "prompt": ("version", "key"),
 }

@@ -115,11 +115,11 @@ def is_of_objects(schema: dict[str, Any]) -> bool:
         if not isinstance(reference, str) or not reference.startswith("#/") or reference in seen:
             return False
         seen.add(reference)
-        node = _at(schema, reference)
+        node = definition_at(schema, reference)
     return False
 
 
-def _at(schema: dict[str, Any], reference: str) -> Any:
+def definition_at(schema: dict[str, Any], reference: str) -> Any:
     """Return the part of a schema that a local reference names; None if there is none."""
     node: Any = schema
     for segment in reference.removeprefix("#/").split("/"):
@@ -133,7 +133,7 @@ def compressed(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without generated titles and unused definitions, and without a reference at its root."""
     reference = schema.get("$ref")
     if isinstance(reference, str) and "type" not in schema:
-        target = _at(schema, reference)
+        target = definition_at(schema, reference)
         if isinstance(target, dict) and target is not schema:
             schema = {**target, **without(schema, "$ref")}
     cleaned: dict[str, Any] = _without_titles(schema)

@@ -919,6 +919,7 @@ def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
 
 
 def _make_sdk_tool(component: Component, chosen: dict[str, Any], services: Services) -> Any:
+    chosen.pop("run_in_thread", None)
     output_schema = chosen.pop("output_schema", ...)
     structured = chosen.pop("structured_output", None)
     has_schema = output_schema is not None and output_schema is not False and structured is not False

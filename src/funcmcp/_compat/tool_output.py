@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from base64 import b64encode
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import Content, ToolResult
@@ -38,25 +39,34 @@ class ToolOutput:
         tool: The tool's name, for errors.
         function: The function.
         schema: The output schema, None for no schema, or `INFERRED`.
-
-    Attributes:
-        schema: The output schema; None if the tool has none.
+        checks_schema: Whether the schema has to be one of objects.
 
     Raises:
         ValueError: The schema is not one of objects.
     """
 
-    def __init__(self, tool: str, function: Callable[..., Any], schema: Any = INFERRED) -> None:
+    def __init__(
+        self, tool: str, function: Callable[..., Any], schema: Any = INFERRED, *, checks_schema: bool = True
+    ) -> None:
         self._tool = tool
-        hint = return_annotation(function)
-        if schema is INFERRED:
-            from funcmcp._compat.output_schemas import output_schema_of  # noqa: PLC0415 - loads pydantic
-
-            schema = schema_of_result(function) or output_schema_of(hint)
-        elif schema is not None:
+        self._function = function
+        self._schema = schema
+        if isinstance(schema, dict) and checks_schema:
             _check(schema)
-        self.schema: dict[str, Any] | None = schema
-        self._serialize = serializer_of(hint)
+
+    @cached_property
+    def schema(self) -> dict[str, Any] | None:
+        """The output schema; None if the tool has none."""
+        if self._schema is not INFERRED:
+            schema: dict[str, Any] | None = self._schema
+            return schema
+        from funcmcp._compat.output_schemas import output_schema_of  # noqa: PLC0415 - loads pydantic
+
+        return schema_of_result(self._function) or output_schema_of(return_annotation(self._function))
+
+    @cached_property
+    def _serialize(self) -> Callable[[Any], Any]:
+        return serializer_of(return_annotation(self._function))
 
     def result(self, value: Any) -> CompleteResult:
         """Return the result for a value.
@@ -100,6 +110,7 @@ def return_annotation(function: Callable[..., Any]) -> Any:
 
 
 def _check(schema: dict[str, Any]) -> None:
+    """Raise ValueError if an output schema is not one of objects."""
     from funcmcp._compat.output_schemas import is_of_objects  # noqa: PLC0415 - loads pydantic
 
     if not is_of_objects(schema):

@@ -7,16 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.features.tools import make_tool
-from funcmcp._compat.functions import adapted
+from funcmcp._compat.functions import adapted, with_all_arguments
 from funcmcp._compat.tool_output import INFERRED, ToolOutput, finished
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp._authoring.calling.services import Services
     from funcmcp._compat.components import Tool
 
+_ANY_ARGUMENTS = {"type": "object"}
+"""The input schema for which a function gets all arguments as they are."""
+
 
 def make_marked_tool(component: Tool, options: dict[str, Any], services: Services) -> Any:
-    """Return a tool whose results are written and marked as FastMCP does.
+    """Return a tool whose schemas and results are written as FastMCP does.
 
     Args:
         component: The tool as it was registered.
@@ -25,22 +30,57 @@ def make_marked_tool(component: Tool, options: dict[str, Any], services: Service
 
     Raises:
         RegistrationError: The function can't be a tool, or an option is not valid.
-        ValueError: The output schema is not one of objects.
+        ValueError: The output schema is not one of objects, or a time limit has no effect.
     """
-    schema = component.options.get("output_schema", INFERRED)
-    if schema is False or options.pop("structured_output", None) is False:
-        schema = None
-    options.pop("output_schema", None)
+    in_thread = options.pop("run_in_thread", None) is not False
+    for option in ("execution", "output_schema", "structured_output"):
+        options.pop(option, None)
+    options["output_schema"] = None
     exclude = options.pop("exclude_args", None) or ()
-    output = ToolOutput(component.name, component.fn, schema)
-    function = adapted(finished(component.fn, output), exclude=exclude, has_schema=False)
-    tool = make_tool(function, {**options, "output_schema": None}, services)
-    if output.schema is None:
-        return tool
-    described: Any = functools.partial(_with_output_schema, tool, output.schema)
-    return replace(tool, describe=functools.cache(described))
+    handwritten = options.get("input_schema")
+    output = output_of(component)
+    function = adapted(finished(component.fn, output, in_thread=in_thread), exclude=exclude, has_schema=False)
+    if component.takes_any_arguments:
+        function = with_all_arguments(function)
+    if component.takes_any_arguments or not component.has_function:
+        options["input_schema"] = _ANY_ARGUMENTS
+    tool = make_tool(function, options, services)
+    if handwritten is None:
+        input_schema = functools.partial(_input_schema, function)
+    else:
+        input_schema = functools.partial(_only_dereferenced, handwritten)
+    definition = functools.partial(_definition, tool, input_schema, output)
+    return replace(tool, describe=functools.cache(definition))
 
 
-def _with_output_schema(tool: Any, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the definition of a tool with an output schema."""
-    return {**tool.describe(), "outputSchema": schema}
+def output_of(component: Tool) -> ToolOutput:
+    """Return how the results of a tool are written."""
+    schema = component.options.get("output_schema", INFERRED)
+    if schema is False or component.options.get("structured_output") is False:
+        schema = None
+    is_own = component.has_function and not component.takes_any_arguments
+    return ToolOutput(component.name, component.fn, schema, checks_schema=is_own)
+
+
+def _definition(tool: Any, input_schema: Callable[[], dict[str, Any] | None], output: ToolOutput) -> dict[str, Any]:
+    """Return the definition of a tool with its schemas."""
+    definition: dict[str, Any] = dict(tool.describe())
+    schema = input_schema()
+    if schema is not None:
+        definition["inputSchema"] = schema
+    if output.schema is not None:
+        definition["outputSchema"] = _only_dereferenced(output.schema)
+    return definition
+
+
+def _input_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
+    from funcmcp._compat.input_schemas import dereferenced, input_schema_of  # noqa: PLC0415 - loads pydantic
+
+    schema = input_schema_of(function)
+    return None if schema is None else dereferenced(schema)
+
+
+def _only_dereferenced(schema: dict[str, Any]) -> dict[str, Any]:
+    from funcmcp._compat.input_schemas import dereferenced  # noqa: PLC0415 - loads pydantic
+
+    return dereferenced(schema)
