@@ -664,6 +664,18 @@ class ListedTool(Editable, objects.Tool):
         result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True)
         return tool_result(result)
 
+    @property
+    def timeout(self) -> float | None:
+        """The time limit of a call in seconds; None if it has none, or is one of another server."""
+        return None if self.source.component is None else self.source.component.timeout
+
+    @property
+    def task_config(self) -> TaskConfig:
+        """Whether the tool runs as a task."""
+        if self.source.component is not None:
+            return self.source.component.task_config
+        return config_of((self.get("execution") or {}).get("taskSupport"))
+
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
         return sdk_object("Tool", {**self, **overrides})

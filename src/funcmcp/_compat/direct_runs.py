@@ -16,10 +16,10 @@ from funcmcp._authoring.signatures.signature import Signature
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import Outcome, Tool
 from funcmcp._compat.context import context_variable
-from funcmcp._compat.errors import ValidationError
+from funcmcp._compat.errors import McpError, ValidationError
 from funcmcp._compat.functions import adapted, collected, set_signature
 from funcmcp._compat.server import FastMCP
-from funcmcp._compat.tool_registration import output_of
+from funcmcp._compat.tool_registration import output_of, timeout_error
 from funcmcp._objects.mappings import only, without
 from funcmcp._protocol.objects import CallToolResult
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _OPTIONS = ("exclude_args", "output_schema", "run_in_thread", "structured_output", "tags", "timeout")
 """Options of a tool that change what a run returns."""
+
+
+_TIMEOUT = -32000
+"""The code of the error of a run that took too long."""
 
 
 class _DirectServer(FastMCP):
@@ -113,9 +117,11 @@ async def run(
     tool.marks_results = getattr(component, "marks_results", True)
     tool.takes_any_arguments = getattr(component, "takes_any_arguments", False)
     server.add_tool(tool)
-    result = await server.call_tool(component.tool_name, arguments)
+    result = await server.direct_result(component.tool_name, arguments)
     if recorder.error is not None:
         raise recorder.error
+    if result.is_error and tool.timeout is not None and result.text == timeout_error(tool.name, tool.timeout):
+        raise McpError(_TIMEOUT, result.text)
     if result.is_error and not (recorder.has_run and has_result):
         raise ValidationError(result["content"][0]["text"])
     return Outcome(recorder.value, result)

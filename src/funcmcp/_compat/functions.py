@@ -295,7 +295,7 @@ def takes_any_name(function: Callable[..., Any] | None) -> bool:
 
 
 def without_spread(function: Callable[..., Any]) -> Any:
-    """Return a function without a parameter such as ``**kwargs`` in its signature, which nevertheless takes any name."""
+    """Return a function that takes any name, without a parameter such as ``**kwargs`` in its signature."""
     if not takes_any_name(function):
         return function
     hidden = {

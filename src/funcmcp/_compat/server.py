@@ -22,7 +22,8 @@ from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
-from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
+from funcmcp._compat.direct_calls import called, plain_arguments
+from funcmcp._compat.editable import CalledTool, ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
+    from funcmcp._protocol.objects import CallToolResult
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
@@ -114,6 +116,7 @@ class FastMCP(ServerTransports):
 
     _shows_errors = True
     _raises_sdk_errors = False
+    _raises_tool_errors = True
     _default_policy = "warn"
     _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
@@ -630,6 +633,36 @@ class FastMCP(ServerTransports):
             raise NotFoundError(f"Unknown tool: {name}")
         return tools[name]
 
+    async def direct_result(self, name: str, arguments: Mapping[str, Any] | None) -> CallToolResult:
+        """Return the result of a call of a tool, also if it is an error."""
+        return await super().call_tool(name, arguments)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        principal: Principal | None = None,
+        raise_on_error: bool | None = None,
+        **_: Any,
+    ) -> CalledTool:
+        """Call a tool of this server without a client.
+
+        Args:
+            name: The tool's name.
+            arguments: The tool's arguments. Values such as a UUID are passed as their texts.
+            principal: The caller; None is the server's author, who may use every tool.
+            raise_on_error: Raise ToolError if the tool fails. This is the default, except for `MCPServer`.
+
+        Raises:
+            NotFoundError: The tool does not exist.
+            ToolError: The tool failed.
+        """
+        if raise_on_error is None:
+            raise_on_error = self._raises_tool_errors
+        call = super().call_tool(name, plain_arguments(arguments), principal=principal)
+        return await called(name, call, raise_on_error=raise_on_error)
+
     def registered_tool(self, name: str) -> Any:
         """Return the tool that was registered with a name; None if another server has it."""
         return self._components.get(f"tool:{name}")
@@ -800,6 +833,7 @@ class MCPServer(FastMCP):
 
     _shows_errors = False
     _raises_sdk_errors = True
+    _raises_tool_errors = False
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"

@@ -50,7 +50,10 @@ def make_marked_tool(component: Tool, options: dict[str, Any], services: Service
     else:
         input_schema = functools.partial(_only_dereferenced, handwritten)
     definition = functools.partial(_definition, tool, input_schema, output)
-    return replace(tool, describe=functools.cache(definition))
+    limit = tool.time_limit
+    if limit is not None and options.get("timeout") is not None:
+        limit = limit._replace(error=timeout_error(component.name, limit.seconds))
+    return replace(tool, describe=functools.cache(definition), time_limit=limit)
 
 
 def output_of(component: Tool) -> ToolOutput:
@@ -60,6 +63,11 @@ def output_of(component: Tool) -> ToolOutput:
         schema = None
     is_own = component.has_function and not component.takes_any_arguments
     return ToolOutput(component.name, component.fn, schema, checks_schema=is_own)
+
+
+def timeout_error(tool: str, seconds: float) -> str:
+    """Return the text of the error of a call that took too long."""
+    return f"Tool {tool!r} execution timed out after {seconds}s"
 
 
 def _definition(tool: Any, input_schema: Callable[[], dict[str, Any] | None], output: ToolOutput) -> dict[str, Any]:
