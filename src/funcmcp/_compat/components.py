@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from funcmcp._authoring.signatures.docstring import description as docstring
+from funcmcp._authoring.signatures.docstring import parameter_descriptions
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, ToolResult, messages_in, tool_result
 from funcmcp._compat.editable import Editable, sdk_object
-from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ToolError
+from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError
 from funcmcp._compat.task_config import TaskConfig, config_of
-from funcmcp._compat.tool_metadata import check_timeout, with_metadata
+from funcmcp._compat.tool_metadata import check_output_schema, check_timeout, warn_of_name, with_metadata
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
@@ -118,8 +119,11 @@ class Component:
 
     @property
     def description(self) -> str | None:
-        """The description: the option, or the docstring."""
-        return self.options.get("description") or docstring(self.fn)
+        """The description: the option, or the docstring without what it says of parameters."""
+        description: str | None = self.options.get("description")
+        if description is not None:
+            return description
+        return docstring(self.fn, set(parameter_descriptions(self.fn).values())) or None
 
     @property
     def tags(self) -> set[str]:
@@ -232,7 +236,9 @@ class Tool(Component):
             _check_name(fn, name)
             if not self.takes_any_arguments:
                 _check_parameters(fn, self.kind)
+                check_output_schema(options.get("output_schema"))
             check_timeout(fn, name, options)
+        warn_of_name(name)
         super().__init__(fn, name, **options)
 
     @classmethod
@@ -301,8 +307,6 @@ class Tool(Component):
         if not self.has_function:
             raise NotImplementedError("Subclasses must implement run()")
         outcome = await self.direct_runs.run(self, arguments, has_result=True)
-        if outcome.result.is_error and not getattr(outcome.value, "is_error", False):
-            raise ToolError(outcome.result["content"][0]["text"])
         return tool_result(outcome.result)
 
     async def _run_with(self, arguments: dict[str, Any]) -> Any:
@@ -598,7 +602,7 @@ def _check_parameters(function: Callable[..., Any], kind: str) -> None:
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ValueError(
                 f"Functions with positional-only parameters are not supported as {kind}s, because arguments are passed "
-                "by name"
+                "by name. Use standard parameters in their place"
             )
 
 

@@ -183,7 +183,7 @@ class CalledTool(Editable, objects.CallToolResult):
         return self.get("structuredContent")
 
     @property
-    def meta(self) -> dict[str, Any] | None:
+    def meta(self) -> dict[str, Any] | None:  # type: ignore[override] # None as in FastMCP
         """The ``_meta`` without what the server adds to each result; None if nothing is left."""
         from funcmcp._compat.content import meta_of  # noqa: PLC0415 - as above
 

@@ -42,7 +42,7 @@ def input_schema_of(function: Callable[..., Any]) -> dict[str, Any] | None:
     return cleaned
 
 
-def _stand_in(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[..., Any]:
+def _stand_in(function: Callable[..., Any], hints: Mapping[str, Any]) -> Any:
     """Return a function with the parameters of another one that clients fill."""
 
     def stand_in(**_: Any) -> None: ...

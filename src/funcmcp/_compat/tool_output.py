@@ -8,19 +8,20 @@ the complete result, which the tool sends unchanged. The output schema describes
 from __future__ import annotations
 
 import inspect
-from base64 import b64encode
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.results.content import Content, ToolResult
-from funcmcp._authoring.results.sdk_results import converted
+from funcmcp._authoring.results.content import ToolResult
 from funcmcp._authoring.results.tool_results import CompleteResult
 from funcmcp._authoring.signatures.partials import generator_kind, is_async
 from funcmcp._authoring.signatures.signature import EMPTY, Signature
+from funcmcp._compat.content_blocks import blocks_of, content_of, native_result_of, plain_blocks
 from funcmcp._compat.errors import ToolError
 from funcmcp._compat.functions import schema_of_result, set_signature
-from funcmcp._compat.serialization import json_text, serialized, serializer_of
+from funcmcp._compat.serialization import serialized, serializer_of
+from funcmcp._compat.tool_metadata import check_output_schema
 from funcmcp._objects.mappings import without
+from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,10 +50,12 @@ class ToolOutput:
         self, tool: str, function: Callable[..., Any], schema: Any = INFERRED, *, checks_schema: bool = True
     ) -> None:
         self._tool = tool
-        self._function = function
         self._schema = schema
-        if isinstance(schema, dict) and checks_schema:
-            _check(schema)
+        # Read at once: later the names of a local function may be unknown.
+        self._hint = return_annotation(function)
+        self._annotated_schema = schema_of_result(function) if schema is INFERRED else None
+        if checks_schema:
+            check_output_schema(schema)
 
     @cached_property
     def schema(self) -> dict[str, Any] | None:
@@ -62,11 +65,11 @@ class ToolOutput:
             return schema
         from funcmcp._compat.output_schemas import output_schema_of  # noqa: PLC0415 - loads pydantic
 
-        return schema_of_result(self._function) or output_schema_of(return_annotation(self._function))
+        return self._annotated_schema or output_schema_of(self._hint)
 
     @cached_property
     def _serialize(self) -> Callable[[Any], Any]:
-        return serializer_of(return_annotation(self._function))
+        return serializer_of(self._hint)
 
     def result(self, value: Any) -> CompleteResult:
         """Return the result for a value.
@@ -74,14 +77,14 @@ class ToolOutput:
         Raises:
             ToolError: JSON can't carry the value.
         """
-        value = _as_result(value)
+        value = native_result_of(value)
         if isinstance(value, ToolResult):
             return CompleteResult(_wire(value))
         blocks = blocks_of(value)
         if isinstance(value, bytes) or (blocks is not None and self.schema is None):
             return CompleteResult({"content": content_of(value)})
         try:
-            structured = self._serialize(value if blocks is None else _plain_blocks(value))
+            structured = self._serialize(value if blocks is None else plain_blocks(value))
         except ValueError as error:
             if self.schema is not None:
                 raise ToolError(
@@ -98,7 +101,14 @@ class ToolOutput:
             return {"structuredContent": structured} if isinstance(structured, dict) else {}
         if self.schema.get(_WRAPPED):
             return {"structuredContent": {"result": structured}, "_meta": _WRAPPED_META}
-        return {} if structured is None else {"structuredContent": structured}
+        if structured is None:
+            return {}
+        if not isinstance(structured, dict):
+            raise ValueError(  # noqa: TRY004 - as FastMCP does
+                f"structured_content must be a dict or None. Got {type(structured).__name__}. Tools should wrap "
+                "non-dict values based on their output_schema."
+            )
+        return {"structuredContent": structured}
 
 
 def return_annotation(function: Callable[..., Any]) -> Any:
@@ -107,22 +117,6 @@ def return_annotation(function: Callable[..., Any]) -> Any:
     if hint is type(None):
         return None
     return hint
-
-
-def _check(schema: dict[str, Any]) -> None:
-    """Raise ValueError if an output schema is not one of objects."""
-    from funcmcp._compat.output_schemas import is_of_objects  # noqa: PLC0415 - loads pydantic
-
-    if not is_of_objects(schema):
-        raise ValueError(
-            f"Output schemas must represent object types due to MCP spec limitations. Received: {schema!r}"
-        )
-
-
-def _as_result(value: Any) -> Any:
-    """Return a result or a content block of another package as funcmcp's; other values are returned unchanged."""
-    native = converted(value)
-    return native if isinstance(native, ToolResult | Content) else value
 
 
 def _wire(result: ToolResult) -> dict[str, Any]:
@@ -138,69 +132,41 @@ def _wire(result: ToolResult) -> dict[str, Any]:
     return wire
 
 
-def blocks_of(value: Any) -> list[dict[str, Any]] | None:
-    """Return the blocks of a value that is content, or a list with content; None for other values."""
-    if isinstance(value, Content):
-        return [value.block]
-    if not isinstance(value, list | tuple) or not any(isinstance(_as_result(item), Content) for item in value):
-        return None
-    return [_block(item) for item in value]
-
-
-def content_of(value: Any) -> list[dict[str, Any]]:
-    """Return a value as the content of a result."""
-    if value is None or (isinstance(value, list | tuple) and not value):
-        return []
-    blocks = blocks_of(value)
-    return [_block(value)] if blocks is None else blocks
-
-
-def _block(value: Any) -> dict[str, Any]:
-    block = _as_result(value)
-    if isinstance(block, Content):
-        return dict(block.block)
-    if isinstance(value, bytes):
-        try:
-            return {"type": "text", "text": value.decode()}
-        except UnicodeDecodeError:
-            return {"type": "text", "text": b64encode(value).decode()}
-    return {"type": "text", "text": str(value) if isinstance(value, str) else json_text(value)}
-
-
-def _plain_blocks(value: Any) -> Any:
-    """Return content as data, for a tool with an output schema."""
-    if isinstance(value, Content):
-        return value.block
-    return [_plain_blocks(_as_result(item)) if isinstance(_as_result(item), Content) else item for item in value]
-
-
-def finished(function: Callable[..., Any], output: ToolOutput, *, in_thread: bool = True) -> Any:
-    """Return a function that returns the results of a tool for the values of its function.
+def finished(function: Callable[..., Any], finish: Callable[[Any], Any], *, in_thread: bool = True) -> Any:
+    """Return a function that passes its values on, generators as lists, and returns the result.
 
     Args:
         function: The author's function.
-        output: How results are written.
+        finish: Gets each value, and returns the result.
         in_thread: Whether a plain function may run in a thread. Otherwise it runs in the event loop.
+
+    Raises:
+        RegistrationError: The annotations of a generator can't be resolved.
     """
     signature = Signature(function)
     if signature.try_types() is None:
-        return function  # whose registration then reports the annotation
+        if generator_kind(function) is not None:
+            raise RegistrationError(
+                f"An annotation of the generator {signature.name} uses an unknown name. Import it at run time, before "
+                "the tool is registered."
+            )
+        return function  # whose registration reports the annotation later, when the tool is listed
     is_in_loop = is_async(function) or generator_kind(function) == "async" or not in_thread
-    call = _async_call(function, output) if is_in_loop else _plain_call(function, output)
+    call = _async_call(function, finish) if is_in_loop else _plain_call(function, finish)
     set_signature(call, function, without(signature.try_hints(), "return"), ())
     return call
 
 
-def _async_call(function: Callable[..., Any], output: ToolOutput) -> Any:
+def _async_call(function: Callable[..., Any], finish: Callable[[Any], Any]) -> Any:
     async def call(**arguments: Any) -> Any:
-        return output.result(await _completed(function(**arguments)))
+        return finish(await _completed(function(**arguments)))
 
     return call
 
 
-def _plain_call(function: Callable[..., Any], output: ToolOutput) -> Any:
+def _plain_call(function: Callable[..., Any], finish: Callable[[Any], Any]) -> Any:
     async def later(value: Any) -> Any:
-        return output.result(await _completed(value))
+        return finish(await _completed(value))
 
     def call(**arguments: Any) -> Any:
         value = function(**arguments)
@@ -208,7 +174,7 @@ def _plain_call(function: Callable[..., Any], output: ToolOutput) -> Any:
             value = list(value)
         if inspect.isawaitable(value) or inspect.isasyncgen(value):
             return later(value)  # which is awaited in the event loop
-        return output.result(value)
+        return finish(value)
 
     return call
 

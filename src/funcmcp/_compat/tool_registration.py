@@ -20,7 +20,7 @@ _ANY_ARGUMENTS = {"type": "object"}
 """The input schema for which a function gets all arguments as they are."""
 
 
-def make_marked_tool(component: Tool, options: dict[str, Any], services: Services) -> Any:
+def make_marked_tool(component: Tool, options: Any, services: Services) -> Any:
     """Return a tool whose schemas and results are written as FastMCP does.
 
     Args:
@@ -39,12 +39,13 @@ def make_marked_tool(component: Tool, options: dict[str, Any], services: Service
     exclude = options.pop("exclude_args", None) or ()
     handwritten = options.get("input_schema")
     output = output_of(component)
-    function = adapted(finished(component.fn, output, in_thread=in_thread), exclude=exclude, has_schema=False)
+    function = adapted(finished(component.fn, output.result, in_thread=in_thread), exclude=exclude, has_schema=False)
     if component.takes_any_arguments:
         function = with_all_arguments(function)
     if component.takes_any_arguments or not component.has_function:
         options["input_schema"] = _ANY_ARGUMENTS
     tool = make_tool(function, options, services)
+    input_schema: Callable[[], dict[str, Any] | None]
     if handwritten is None:
         input_schema = functools.partial(_input_schema, function)
     else:
@@ -53,7 +54,7 @@ def make_marked_tool(component: Tool, options: dict[str, Any], services: Service
     limit = tool.time_limit
     if limit is not None and options.get("timeout") is not None:
         limit = limit._replace(error=timeout_error(component.name, limit.seconds))
-    return replace(tool, describe=functools.cache(definition), time_limit=limit)
+    return replace(tool, describe=functools.cache(definition), time_limit=limit, checks_results=False)
 
 
 def output_of(component: Tool) -> ToolOutput:

@@ -289,10 +289,23 @@ class TransformedTool(Tool):
         _current.set(self)
         try:
             if self._function is None:
-                return await self.forwarding_fn(**complete)
-            return await self._function.run(complete)
+                result = await self.forwarding_fn(**complete)
+            else:
+                result = await self._function.run(complete)
         finally:
             _current.set(outer)
+        return self._with_own_schema(result)
+
+    def _with_own_schema(self, result: ToolResult) -> ToolResult:
+        """Return a result without structured content if the schema of this tool is not one of objects."""
+        schema = self.output_schema
+        if schema is None or schema == self.parent_tool.output_schema or "x-fastmcp-wrap-result" in schema:
+            return result
+        from funcmcp._compat.output_schemas import is_of_objects  # noqa: PLC0415 - loads pydantic
+
+        if is_of_objects(schema) or result.structured_content is None:
+            return result
+        return ToolResult(list(result.content), None, result.meta, is_error=result.is_error)
 
 
 def _options_of(parent: Any) -> dict[str, Any]:
