@@ -54,6 +54,7 @@ from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
+from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
@@ -153,6 +154,7 @@ class FastMCP(ServerLists):
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
+        self._sends_tags = not self._raises_sdk_errors and options.get("include_fastmcp_meta") is not False
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
         self.client_rules: ClientRules = ClientRules()
@@ -493,6 +495,8 @@ class FastMCP(ServerLists):
             ),
             shown_if=condition_of(component),
         )
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         if not self._makes_way(component, feature):
