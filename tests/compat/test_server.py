@@ -171,7 +171,7 @@ async def test_options_of_tools() -> None:
     assert unstructured_tool["_meta"]["x"] == 1
     assert unstructured_tool["icons"] == [{"src": "https://example.com/i.png"}]
     result = await mcp.call_tool("with_schema", {"a": 5})
-    assert (result.text, result.structured_content, result.meta["m"]) == ("text", {"a": 5}, 1)
+    assert (result.text, result.structured_content, (result.meta or {})["m"]) == ("text", {"a": 5}, 1)
 
 
 async def test_components_as_objects() -> None:

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._compat.editable import CalledTool
+from funcmcp._compat.content import block_of, meta_of
+from funcmcp._compat.editable import Editable
 from funcmcp._compat.errors import NotFoundError, ToolError
 from funcmcp._compat.serialization import serialized
+from funcmcp._protocol import objects
 from funcmcp._protocol.errors import INVALID_PARAMS, MCPError, UnknownFeature
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
+
+
+class CalledTool(Editable, objects.CallToolResult):
+    """The result of a call of a tool."""
+
+    @property
+    def content(self) -> list[Any]:
+        """The content blocks."""
+        return [block_of(block) for block in self.get("content", ())]
+
+    @property
+    def structured_content(self) -> Any:
+        """The structured content; None if the result has none."""
+        return self.get("structuredContent")
+
+    @property
+    def meta(self) -> dict[str, Any] | None:  # type: ignore[override] # None as in FastMCP
+        """The ``_meta`` without what the server adds to each result; None if nothing is left."""
+        return meta_of(self)
 
 
 def plain_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]:

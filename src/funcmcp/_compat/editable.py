@@ -205,29 +205,6 @@ class ReadResult(Editable, objects.ReadResourceResult):
         return parts
 
 
-class CalledTool(Editable, objects.CallToolResult):
-    """The result of a call of a tool."""
-
-    @property
-    def content(self) -> list[Any]:
-        """The content blocks."""
-        from funcmcp._compat.content import block_of  # noqa: PLC0415 - the module needs this one
-
-        return [block_of(block) for block in self.get("content", ())]
-
-    @property
-    def structured_content(self) -> Any:
-        """The structured content; None if the result has none."""
-        return self.get("structuredContent")
-
-    @property
-    def meta(self) -> dict[str, Any] | None:  # type: ignore[override] # None as in FastMCP
-        """The ``_meta`` without what the server adds to each result; None if nothing is left."""
-        from funcmcp._compat.content import meta_of  # noqa: PLC0415 - as above
-
-        return meta_of(self)
-
-
 class PromptAnswer(Editable, objects.GetPromptResult):
     """The messages that a prompt makes of its arguments.
 

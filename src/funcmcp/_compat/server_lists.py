@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.context import context_variable
-from funcmcp._compat.direct_calls import called, plain_arguments
-from funcmcp._compat.editable import CalledTool, ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
+from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
+from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
 from funcmcp._compat.resource_functions import texts_of
 from funcmcp._compat.transports import ServerTransports
