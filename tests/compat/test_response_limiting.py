@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from funcmcp.compat import FastMCP, ResponseLimitingMiddleware, ToolResult
-from funcmcp.content import Image
+from funcmcp.content import Image, Text
 from funcmcp.testing import Client
 
 
@@ -22,7 +22,7 @@ async def test_results_are_cut() -> None:
 
     @mcp.tool
     def failed() -> ToolResult:
-        return ToolResult(["x" * 300, "y"], is_error=True)
+        return ToolResult([Text("x" * 300), Text("y")], is_error=True)
 
     @mcp.tool
     def image() -> ToolResult:

@@ -32,8 +32,8 @@ from funcmcp._compat.errors import (
 from funcmcp._compat.middleware import MalformedParams, MiddlewareContext
 from funcmcp._compat.middleware_messages import (
     RESULTS,
-    CalledTool,
     CutResult,
+    ToolAnswer,
     message_of,
     model_in_json,
     params_of,
@@ -321,10 +321,10 @@ def raise_native(error: Exception, request: RequestContext) -> NoReturn:
 def _is_changed(value: Any, reply: Reply) -> bool:
     """Return whether middleware has changed an answer in place."""
     result = reply.result() or {}
-    if not isinstance(value, CalledTool):
+    if not isinstance(value, ToolAnswer):
         return isinstance(value, dict) and dict(value) != result
     return (
-        value.content != result.get("content")
+        [plain(block) for block in value.content] != result.get("content")
         or value.structured_content != result.get("structuredContent")
         or (value.meta or {}) != result.get("_meta", {})
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool
-from funcmcp._compat.content import ToolResult
+from funcmcp._compat.content import ToolResult, block_of
 from funcmcp._compat.editable import (
     Editable,
     EditableBlock,
@@ -143,7 +143,12 @@ class Result(Editable):
     """A result without a class of its own."""
 
 
-class CalledTool(ToolResult):
+def _editable(block: EditableBlock) -> Any:
+    """Return a content block as a model of ``mcp.types`` if the program has loaded that module; else unchanged."""
+    return block if "mcp.types" not in sys.modules and "mcp_types" not in sys.modules else block_of(block)
+
+
+class ToolAnswer(ToolResult):
     """The result of a tool on its way back through middleware.
 
     Attributes:
@@ -153,7 +158,8 @@ class CalledTool(ToolResult):
     __slots__ = ("wire",)
 
     def __init__(self, blocks: Any, structured: Any, meta: Any, wire: dict[str, Any]) -> None:
-        super().__init__(blocks, structured, meta, is_error=wire.get("isError") is True)
+        super().__init__([], structured, meta, is_error=wire.get("isError") is True)
+        self.content = [_editable(block) for block in blocks]
         self.wire = wire
 
 
@@ -174,7 +180,7 @@ def value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
         if call_result.is_error and failure is not None:
             _raise_failure(failure, call_result.text)
         blocks = objects.objects_of(result["content"], EditableBlock)
-        return CalledTool(blocks, call_result.structured_content, call_result.meta or None, result)
+        return ToolAnswer(blocks, call_result.structured_content, call_result.meta or None, result)
     if method in FEATURE_LISTS:
         member = FEATURE_LISTS[method]
         items: list[Any] = objects.objects_of(result.get(member, []), _DEFINITIONS[member])

@@ -178,10 +178,6 @@ class ServerMiddleware(ServerTransports):
             run_middleware: Whether the call passes the middleware.
             options: ``principal`` and ``raise_on_error``.
         """
-        pending = pending_of(self, "tools/call")
-        if pending is not None:
-            answer: CallToolResult = await pending(name=name, arguments=dict(arguments or {}))
-            return answer
         with middleware_of(self, runs=run_middleware), direct_calls(self):
             return await super().call_tool(name, arguments, **options)
 
