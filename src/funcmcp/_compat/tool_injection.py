@@ -44,7 +44,7 @@ class PromptToolMiddleware(Middleware):
 
     def added_to(self, server: Any) -> None:
         """Add the tools to a server."""
-        from funcmcp.transforms import PromptsAsTools  # noqa: PLC0415 - few servers need it
+        from funcmcp._providers.features_as_tools import PromptsAsTools  # noqa: PLC0415 - few servers need it
 
         server.add_transform(PromptsAsTools(server, prompts=False))
 
@@ -55,6 +55,6 @@ class ResourceToolMiddleware(Middleware):
 
     def added_to(self, server: Any) -> None:
         """Add the tools to a server."""
-        from funcmcp.transforms import ResourcesAsTools  # noqa: PLC0415 - few servers need it
+        from funcmcp._providers.features_as_tools import ResourcesAsTools  # noqa: PLC0415 - few servers need it
 
         server.add_transform(ResourcesAsTools(server, templates=False))
