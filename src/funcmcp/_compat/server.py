@@ -63,7 +63,9 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
+    from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
@@ -150,6 +152,7 @@ class FastMCP(ServerTransports):
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
+        self.provided_components: ProvidedComponents | None = None
         self._versions: dict[str, str] = {}  # of components that have one, by kind and key
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
@@ -194,6 +197,8 @@ class FastMCP(ServerTransports):
             self.add_tool(tool)
         for transform in options.get("transforms") or ():
             self.add_transform(transform)
+        for provider in options.get("providers") or ():
+            self.add_provider(provider)
 
     @property
     def instructions(self) -> str | None:
@@ -475,20 +480,7 @@ class FastMCP(ServerTransports):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         version = component.options.get("version")
-        for option in ignored_component_options(component.options, component.kind):
-            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind, component.name)
-        if component.kind == "prompt":
-            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(
-            feature,
-            handler=self._with_context(
-                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
-            ),
-        )
-        if self._completion is not None:
-            feature = with_completion(feature, self._completion)
+        feature = self.feature_of(component)
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
@@ -508,6 +500,32 @@ class FastMCP(ServerTransports):
         component.switches.append(switch)
         self._components[key] = component
         return component
+
+    def feature_of(self, component: Component) -> Any:
+        """Return the feature of a component, which is not registered."""
+        for option in ignored_component_options(component.options, component.kind):
+            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
+        options = component_options(component.options, component.kind, component.name)
+        if component.kind == "prompt":
+            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
+        feature = _MAKERS[component.kind](self, component, options)
+        feature = replace(
+            feature,
+            handler=self._with_context(
+                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
+            ),
+        )
+        return feature if self._completion is None else with_completion(feature, self._completion)
+
+    def registered_components(self) -> list[Component]:
+        """Return the components that were registered and not removed."""
+        catalog = self._server.catalog
+        registries: dict[str, Registry[Any]] = {"tool": catalog.tools, "prompt": catalog.prompts}
+        return [
+            component
+            for key, component in self._components.items()
+            if component.kind == "resource" or key.partition(":")[2] in registries[component.kind]
+        ]
 
     def _replaces(self, registry: Registry[Any], kind: str, key: str) -> bool:
         """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
@@ -653,6 +671,38 @@ class FastMCP(ServerTransports):
     async def get_prompts(self) -> dict[str, Any]:
         """Return the prompts by name."""
         return {prompt.name: prompt for prompt in await self.list_prompts()}
+
+    # Providers
+
+    def add_provider(  # type: ignore[override] # FastMCP's parameters
+        self, provider: Any, prefix: str | None = None, *, namespace: str = "", transforms: Sequence[Any] = ()
+    ) -> None:
+        """Serve the components of a provider, after those of this server and of the providers before.
+
+        Args:
+            provider: A `Provider`, one of `funcmcp.providers`, or another server.
+            prefix: The prefix of names and URIs.
+            namespace: The prefix under its name in FastMCP.
+            transforms: Transforms of `funcmcp.transforms`, which apply before the prefix.
+
+        Raises:
+            TypeError: The value is not a provider.
+            ValueError: The prefix is malformed.
+        """
+        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - few servers have providers
+
+        add_provider(self, provider, prefix or namespace or None, transforms)
+
+    def add_native_provider(self, provider: Any, prefix: str | None, transforms: Sequence[Any]) -> None:
+        """Add a provider of `funcmcp.providers`."""
+        super().add_provider(provider, prefix, transforms=transforms)
+
+    @property
+    def local_provider(self) -> LocalProvider:
+        """The components of this server itself as a provider."""
+        from funcmcp._compat.local_provider import ServerComponents  # noqa: PLC0415 - few programs need it
+
+        return ServerComponents(self)
 
     # Other servers
 

@@ -1,0 +1,67 @@
+"""The methods of FastMCP's server for providers: ``add_provider``, ``providers`` and ``local_provider``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._providers.provider import Provider as NativeProvider
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from funcmcp._compat.provider import Provider
+    from funcmcp._compat.provider_features import ProvidedComponents
+    from funcmcp._compat.server import FastMCP
+
+
+def add_provider(server: FastMCP, provider: Any, namespace: str | None, transforms: Any) -> None:
+    """Add a provider of FastMCP or funcmcp, or another server, to a server.
+
+    Raises:
+        TypeError: The value is none of them.
+        ValueError: The namespace is malformed.
+    """
+    from funcmcp._compat.provider import Provider  # noqa: PLC0415 - few servers have providers
+    from funcmcp._compat.server import FastMCP  # noqa: PLC0415 - it imports this module
+
+    if isinstance(provider, FastMCP):
+        server.mount(provider, namespace, transforms=transforms)
+    elif isinstance(provider, NativeProvider):
+        server.add_native_provider(provider, namespace, transforms)
+    elif isinstance(provider, Provider):
+        provider.add_to(server, namespace, transforms)
+    elif isinstance(provider, type):
+        raise TypeError(f"mcp.add_provider takes an object, not a class. Write {provider.__name__}(...).")
+    else:
+        raise TypeError(
+            f"mcp.add_provider takes a Provider of funcmcp.compat or funcmcp.providers, not {type(provider).__name__}. "
+            "Write mcp.mount(server) for another server."
+        )
+
+
+def add_components(server: FastMCP, provider: Provider, namespace: str | None, transforms: Any) -> None:
+    """Ask a provider for components in each request to a server."""
+    from funcmcp._compat.provider import Provider  # noqa: PLC0415 - as above
+    from funcmcp._providers.namespace import Namespace  # noqa: PLC0415 - as above
+
+    all_transforms = list(transforms)
+    if namespace:
+        all_transforms.append(Namespace(namespace))
+    provided(server).add(provider, all_transforms)
+    if type(provider).lifespan is not Provider.lifespan:
+
+        def lifespan() -> AbstractAsyncContextManager[None]:
+            return provider.lifespan()
+
+        server.add_lifespan(lifespan)
+
+
+def provided(server: FastMCP) -> ProvidedComponents:
+    """Return what asks FastMCP's providers for a server."""
+    from funcmcp._compat.provider_features import ProvidedComponents  # noqa: PLC0415 - few servers have providers
+
+    if server.provided_components is None:
+        components = ProvidedComponents(server.feature_of)
+        server.add_native_provider(components, None, ())
+        server.provided_components = components
+    return server.provided_components
