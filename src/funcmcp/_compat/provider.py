@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._compat.components import Resource, ResourceTemplate
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
+from funcmcp._server.catalog.visibility import Visibility
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -187,6 +188,26 @@ class ComponentVisibility:
         self.rule = component_rule(lambda feature: feature.version or "", conditions, shows=shows, only=only)
 
 
+def rules_of(provider: Provider) -> Visibility:
+    """Return the rules of a provider that hide and show its features."""
+    rules = Visibility()
+    for transform in provider.transforms:
+        if isinstance(transform, ComponentVisibility):
+            rules.add(transform.rule)
+    return rules
+
+
+def feature_transforms(provider: Provider) -> list[Any]:
+    """Return the transforms of a provider whose features are those of another server."""
+    rules = rules_of(provider)
+    transforms = [item for item in provider.transforms if callable(item)]
+
+    def hide(feature: Any) -> Any:
+        return feature if rules.decide(feature, default=True) else None
+
+    return [hide, *transforms] if len(rules) else transforms
+
+
 class WrappedProvider(Provider):
     """The components of another provider, before the transforms of this one.
 
@@ -200,6 +221,18 @@ class WrappedProvider(Provider):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
+
+    def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
+        """Add the other provider with the transforms of this one, if these are for features."""
+        if self._is_of_components:
+            super().add_to(server, namespace, transforms)
+        else:
+            self.inner.add_to(server, namespace, [*feature_transforms(self), *transforms])
+
+    @property
+    def _is_of_components(self) -> bool:
+        """Whether the transforms change components rather than features."""
+        return not all(callable(item) or isinstance(item, ComponentVisibility) for item in self.transforms)
 
     async def _list_tools(self) -> Sequence[Any]:
         return await self.inner.list_tools()

@@ -12,17 +12,17 @@ import logging
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from funcmcp._compat.provider import ComponentVisibility, Provider
+from funcmcp._compat.provider import rules_of
 from funcmcp._providers.provider import Provider as NativeProvider
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Skill, Tool
 from funcmcp._server.catalog.transformed import listed_transforms
-from funcmcp._server.catalog.visibility import Visibility
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from funcmcp._auth.principal import Principal
     from funcmcp._compat.components import Component
+    from funcmcp._compat.provider import Provider
     from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
 
 _logger = logging.getLogger("funcmcp.compat")
@@ -59,7 +59,9 @@ class Source:
         try:
             components: Sequence[Any] = await getattr(self.provider, method)()
         except Exception as error:  # noqa: BLE001 - an author's code may raise anything
-            _logger.warning("%s.%s has failed: %s: %s", type(self.provider).__name__, method, type(error).__name__, error)
+            _logger.warning(
+                "%s.%s has failed: %s: %s", type(self.provider).__name__, method, type(error).__name__, error
+            )
             return ()
         return components
 
@@ -120,10 +122,7 @@ class Source:
         return feature
 
     def _is_visible(self, feature: AnyFeature, *, enabled: bool) -> bool:
-        rules = Visibility()
-        for transform in self.provider.transforms:
-            if isinstance(transform, ComponentVisibility):
-                rules.add(transform.rule)
+        rules = rules_of(self.provider)
         return rules.decide(feature, default=enabled)
 
 
@@ -163,5 +162,3 @@ class ProvidedComponents(NativeProvider):
             if feature is not None:
                 return feature
         return None
-
-

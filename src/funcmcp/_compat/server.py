@@ -715,9 +715,11 @@ class FastMCP(ServerTransports):
             mode: Is ignored, as by `create_proxy`.
             settings: The options of the server, such as its name.
         """
-        from funcmcp._compat.proxy import add_upstreams  # noqa: PLC0415 - few servers are proxies
+        from funcmcp._compat.proxy import FastMCPProxy, add_upstreams  # noqa: PLC0415 - few servers are proxies
 
         del mode
+        if cls is FastMCP:
+            return FastMCPProxy(client_factory=lambda: backend, **settings)  # type: ignore[return-value] # a subclass
         server = cls(settings.pop("name", None) or "FastMCPProxy", **settings)
         add_upstreams(server, backend)
         return server

@@ -75,7 +75,13 @@ if TYPE_CHECKING:
         ToolError,
         ValidationError,
     )
+    from funcmcp._compat.file_provider import (
+        FileSystemProvider,
+    )
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
+    from funcmcp._compat.local_provider import (
+        LocalProvider,
+    )
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import (
         CallNext,
@@ -88,13 +94,43 @@ if TYPE_CHECKING:
         TimingMiddleware,
     )
     from funcmcp._compat.openapi import MCPType, RouteMap
+    from funcmcp._compat.provider import (
+        AggregateProvider,
+        Provider,
+    )
+    from funcmcp._compat.proxy import (
+        FastMCPProxy,
+        ProxyClient,
+        ProxyProvider,
+        StatefulProxyClient,
+    )
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server_provider import (
+        FastMCPProvider,
+    )
     from funcmcp._compat.server_settings import Settings
+    from funcmcp._compat.skill_providers import (
+        ClaudeSkillsProvider,
+        CodexSkillsProvider,
+        CopilotSkillsProvider,
+        CursorSkillsProvider,
+        GeminiSkillsProvider,
+        GooseSkillsProvider,
+        OpenCodeSkillsProvider,
+        SkillProvider,
+        SkillsDirectoryProvider,
+        VSCodeSkillsProvider,
+    )
+    from funcmcp._compat.standalone import (
+        prompt,
+        resource,
+        tool,
+    )
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
 
@@ -180,11 +216,30 @@ _HOMES = {
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
+    "_compat.file_provider": ["FileSystemProvider"],
+    "_compat.local_provider": ["LocalProvider"],
+    "_compat.provider": ["AggregateProvider", "Provider"],
+    "_compat.skill_providers": [
+        "ClaudeSkillsProvider",
+        "CodexSkillsProvider",
+        "CopilotSkillsProvider",
+        "CursorSkillsProvider",
+        "GeminiSkillsProvider",
+        "GooseSkillsProvider",
+        "OpenCodeSkillsProvider",
+        "SkillProvider",
+        "SkillsDirectoryProvider",
+        "VSCodeSkillsProvider",
+    ],
+    "_compat.standalone": ["prompt", "resource", "tool"],
+    "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
+    "_compat.server_provider": ["FastMCPProvider"],
 }
 
 __all__ = [
     "AcceptedElicitation",
     "AccessToken",
+    "AggregateProvider",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
@@ -195,13 +250,17 @@ __all__ = [
     "CallArgument",
     "CallNext",
     "CancelledElicitation",
+    "ClaudeSkillsProvider",
+    "CodexSkillsProvider",
     "Context",
     "ContextManagerLifespan",
+    "CopilotSkillsProvider",
     "CurrentAccessToken",
     "CurrentContext",
     "CurrentFastMCP",
     "CurrentHeaders",
     "CurrentRequest",
+    "CursorSkillsProvider",
     "DeclinedElicitation",
     "Depends",
     "DetailedTimingMiddleware",
@@ -212,16 +271,22 @@ __all__ = [
     "ErrorHandlingMiddleware",
     "FastMCP",
     "FastMCPError",
+    "FastMCPProvider",
+    "FastMCPProxy",
     "File",
     "FileResource",
+    "FileSystemProvider",
     "FunctionPrompt",
     "FunctionResource",
     "FunctionTool",
+    "GeminiSkillsProvider",
+    "GooseSkillsProvider",
     "Icon",
     "Image",
     "InvalidSignature",
     "Lifespan",
     "ListRoots",
+    "LocalProvider",
     "LoggingMiddleware",
     "MCPServer",
     "MCPType",
@@ -230,10 +295,14 @@ __all__ = [
     "Middleware",
     "MiddlewareContext",
     "NotFoundError",
+    "OpenCodeSkillsProvider",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
+    "Provider",
+    "ProxyClient",
+    "ProxyProvider",
     "RegexSearchTransform",
     "RequestStateSecurity",
     "Resolve",
@@ -250,6 +319,9 @@ __all__ = [
     "SamplingResult",
     "Settings",
     "Shared",
+    "SkillProvider",
+    "SkillsDirectoryProvider",
+    "StatefulProxyClient",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
     "TaskConfig",
@@ -264,6 +336,7 @@ __all__ = [
     "ToolResult",
     "TransformedTool",
     "UserMessage",
+    "VSCodeSkillsProvider",
     "ValidationError",
     "configure_logging",
     "create_proxy",
@@ -276,14 +349,14 @@ __all__ = [
     "get_logger",
     "get_server",
     "lifespan",
+    "prompt",
+    "resource",
+    "tool",
 ]
 
 _ELSEWHERE = {
     "Client": "Use funcmcp.client.Client, or funcmcp.testing.Client in tests.",
-    "FastMCPProxy": "Use create_proxy of funcmcp.compat, or mcp.mount(funcmcp.upstreams.Upstream(target)).",
     "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
-    "ProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
-    "StatefulProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
@@ -308,15 +381,7 @@ _ELSEWHERE = {
     "Transform": "Use funcmcp.transforms.Transform.",
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
-    "FastMCPProvider": "Use mcp.mount(server).",
-    "FileSystemProvider": "Use funcmcp.providers.FileSystemProvider.",
-    "LocalProvider": "Register the functions with @mcp.tool, or write a funcmcp.providers.Provider.",
     "OpenAPIProvider": "Use mcp.tools_from_openapi.",
-    "Provider": "Use funcmcp.providers.Provider.",
-    "ProxyProvider": "Use mcp.mount(funcmcp.upstreams.Upstream(target)).",
-    "SkillProvider": "Use mcp.add_skills(folder).",
-    "SkillsDirectoryProvider": "Use mcp.add_skills(folder).",
-    "ClaudeSkillsProvider": 'Use mcp.add_skills("~/.claude/skills").',
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
