@@ -15,10 +15,10 @@ from funcmcp._compat.server import FastMCP
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
-    F = TypeVar("F")
+    F = TypeVar("F", bound=Callable[..., Any])
 
 _logger = logging.getLogger("funcmcp.compat")
 
@@ -191,7 +191,7 @@ class ServerComponents(LocalProvider):
         self._registrar = server
 
     @property
-    def _components(self) -> Mapping[str, Any]:  # type: ignore[override] # of the server
+    def _components(self) -> dict[str, Any]:  # type: ignore[override] # of the server
         """The components of the server by FastMCP's keys."""
         return {key_of(component): component for component in self._registrar.registered_components()}
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.components import Resource, ResourceTemplate
@@ -288,9 +289,8 @@ class AggregateProvider(Provider):
             namespace: A prefix of its names and URIs; an empty text for none.
         """
         if namespace:
-            from funcmcp.compat import Namespace  # noqa: PLC0415 - few providers have one
-
-            provider = provider.wrap_transform(Namespace(namespace))
+            # The transform is one for components, which is loaded when it is first used.
+            provider = provider.wrap_transform(import_module("funcmcp.compat").Namespace(namespace))
         self.providers.append(provider)
 
     async def _asked(self, method: str, *arguments: Any) -> list[Any]:

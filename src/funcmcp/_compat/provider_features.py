@@ -19,11 +19,15 @@ from funcmcp._server.catalog.transformed import listed_transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
 
     from funcmcp._auth.principal import Principal
     from funcmcp._compat.components import Component
     from funcmcp._compat.provider import Provider
     from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
+
+    InContext: TypeAlias = Callable[[Principal | None], AbstractContextManager[None]]
 
 _logger = logging.getLogger("funcmcp.compat")
 _LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
@@ -96,11 +100,11 @@ class Source:
         """Return what clients see of a component: its feature after the transforms, or nothing."""
         try:
             features = [self._feature_of(component)]
-        except Exception as error:  # noqa: BLE001 - an author's component may be anything
+        except Exception:
             name = str(getattr(component, "name", component))
             if name not in self._left_out:
                 self._left_out.add(name)
-                _logger.error("%s: %s is left out. %s", type(self.provider).__name__, name, error)
+                _logger.exception("%s: %s is left out.", type(self.provider).__name__, name)
             return []
         if not self._is_visible(features[0], enabled=getattr(component, "enabled", True)):
             return []
@@ -131,12 +135,14 @@ class ProvidedComponents(NativeProvider):
 
     Args:
         make: Makes a feature of a component.
+        in_context: Sets the context of a request whose feature is looked up, until a ``with`` block ends.
     """
 
     per_request = True
 
-    def __init__(self, make: Callable[[Component], AnyFeature]) -> None:
+    def __init__(self, make: Callable[[Component], AnyFeature], in_context: InContext) -> None:
         self._make = make
+        self._in_context = in_context
         self.sources: list[Source] = []
 
     def add(self, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
@@ -145,20 +151,20 @@ class ProvidedComponents(NativeProvider):
 
     async def list(self, caller: Principal | None) -> Iterable[AnyFeature]:
         """Return the features of all providers."""
-        del caller
         features: dict[tuple[type, str, str | None], AnyFeature] = {}
-        for source in self.sources:
-            for feature in await source.features():
-                features.setdefault((type(feature), feature.key, feature.version), feature)
+        with self._in_context(caller):
+            for source in self.sources:
+                for feature in await source.features():
+                    features.setdefault((type(feature), feature.key, feature.version), feature)
         return features.values()
 
     async def get(self, kind: type, key: str, caller: Principal | None) -> AnyFeature | None:
         """Return the feature that the first provider has."""
-        del caller
         if kind is Skill:
             return None
-        for source in self.sources:
-            feature = await source.feature(kind, key)
-            if feature is not None:
-                return feature
+        with self._in_context(caller):
+            for source in self.sources:
+                feature = await source.feature(kind, key)
+                if feature is not None:
+                    return feature
         return None

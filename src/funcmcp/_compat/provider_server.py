@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._compat.context import context_variable
 from funcmcp._providers.provider import Provider as NativeProvider
+from funcmcp._server.calls.channel import ClosedChannel
+from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.resolving import resolving
+from funcmcp._server.connections.client import ConnectedClient
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
+    from funcmcp._auth.principal import Principal
     from funcmcp._compat.provider import Provider
     from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._compat.server import FastMCP
@@ -61,7 +70,40 @@ def provided(server: FastMCP) -> ProvidedComponents:
     from funcmcp._compat.provider_features import ProvidedComponents  # noqa: PLC0415 - few servers have providers
 
     if server.provided_components is None:
-        components = ProvidedComponents(server.feature_of)
+        components = ProvidedComponents(server.feature_of, partial(_in_context, server))
         server.add_native_provider(components, None, ())
         server.provided_components = components
     return server.provided_components
+
+
+class _LookupContext(RequestContext):
+    """The context of a request whose feature is looked up, before its handler runs. Its client can't be asked.
+
+    Args:
+        caller: The caller.
+        arguments: Those of `RequestContext`.
+    """
+
+    __slots__ = ("_caller",)
+
+    def __init__(self, caller: Principal | None, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._caller = caller
+
+    @property
+    def principal(self) -> Principal | None:
+        """The caller."""
+        return self._caller
+
+
+@contextmanager
+def _in_context(server: FastMCP, caller: Principal | None) -> Iterator[None]:
+    """Set the context of the request whose feature is looked up, until the block ends, unless a request runs."""
+    request = resolving.get()
+    if context_variable.get() is not None or request is None:
+        yield
+        return
+    client = ConnectedClient(server.newest_revision, {}, {})
+    context = _LookupContext(caller, request.routed, client, ClosedChannel(), request.http)
+    with server.active_context(context):
+        yield

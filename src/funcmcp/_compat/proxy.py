@@ -171,8 +171,23 @@ def _target_of_transport(target: Any) -> Any:
         return target.server
     url = getattr(target, "url", None)
     if url is not None:
-        return HTTPEndpoint(str(url), headers=dict(getattr(target, "headers", None) or {}))
+        return HTTPEndpoint(str(url), headers=_headers_of(target))
     command = getattr(target, "command", None)
     if isinstance(command, str):
         return StdioCommand(command, *getattr(target, "args", ()), env=getattr(target, "env", None) or {})
     return target
+
+
+def _headers_of(transport: Any) -> dict[str, str]:
+    """Return the headers of a transport of FastMCP, with its token; raise TypeError for another kind of sign-in."""
+    headers = dict(getattr(transport, "headers", None) or {})
+    auth = getattr(transport, "auth", None)
+    if auth is None:
+        return headers
+    token = getattr(auth, "token", None)
+    if not hasattr(token, "get_secret_value"):
+        raise TypeError(
+            f"The client has auth={type(auth).__name__}, which a proxy of funcmcp does not use. Write "
+            "mcp.mount(Upstream(url, auth=...)) with funcmcp.upstreams."
+        )
+    return {**headers, "authorization": f"Bearer {token.get_secret_value()}"}

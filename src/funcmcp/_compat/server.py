@@ -59,14 +59,15 @@ from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import Self
 
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.local_provider import LocalProvider
-    from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._protocol.replies import Reply
+    from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.middleware import CallNext
@@ -344,103 +345,44 @@ class FastMCP(ServerTransports):
 
         return decorate
 
-    # Tools of HTTP APIs
+    # HTTP APIs
 
     @classmethod
-    def from_openapi(  # type: ignore[override]  # noqa: PLR0913, PLR0917 - FastMCP's parameters
-        cls,
-        openapi_spec: dict[str, Any],
-        client: Any = None,
-        name: str = "OpenAPI Server",
-        route_maps: list[RouteMap] | None = None,
-        route_map_fn: Any = None,
-        mcp_component_fn: Any = None,
-        mcp_names: dict[str, str] | None = None,
-        tags: set[str] | None = None,
-        validate_output: bool = True,  # noqa: FBT001, FBT002
-        **settings: Any,
+    def from_openapi(  # type: ignore[override] # FastMCP's parameters
+        cls, openapi_spec: dict[str, Any], client: Any = None, name: str = "OpenAPI Server", **options: Any
     ) -> Self:
-        """Return a server whose tools call a remote API, as FastMCP does; see docs/guides/openapi.md.
+        """Return a server whose tools and resources call a remote API, as FastMCP does.
 
         Args:
             openapi_spec: The document.
-            client: An `httpx2.AsyncClient`, whose `base_url` is that of the API. By default it is the document's.
+            client: An ``httpx2.AsyncClient``, whose ``base_url`` is that of the API. By default it is the document's.
             name: The server's name.
-            route_maps: What operations become: tools, or nothing.
-            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
-            mcp_component_fn: Not supported.
-            mcp_names: Names of tools by the ids of operations.
-            tags: Tags of all tools.
-            validate_output: Whether a response has to match the document.
-            settings: The options of the server.
+            options: The other options of `OpenAPIProvider` and of the server.
 
         Raises:
-            TypeError: An operation would be a resource, or `mcp_component_fn` is given.
-            RegistrationError: No operation can be a tool.
+            ValueError: The document is not valid, or names no server and there is no client.
         """
-        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import server_of_openapi  # noqa: PLC0415 - few servers need it
 
-        checked(mcp_component_fn)
-        server = cls(name, **settings)
-        server.tools_from_openapi(
-            openapi_spec,
-            client=client,
-            select=selection(route_maps, route_map_fn),
-            names=names_of_tools(mcp_names),
-            tags=tags or (),
-            validate_output=validate_output,
-            timeout=None,
-        )
+        server: Self = server_of_openapi(cls, openapi_spec, client, {"name": name, **options})
         return server
 
     @classmethod
-    def from_fastapi(  # noqa: PLR0913, PLR0917 - FastMCP's parameters
-        cls,
-        app: Any,
-        name: str | None = None,
-        route_maps: list[RouteMap] | None = None,
-        route_map_fn: Any = None,
-        mcp_component_fn: Any = None,
-        mcp_names: dict[str, str] | None = None,
-        httpx_client_kwargs: dict[str, Any] | None = None,
-        tags: set[str] | None = None,
-        **settings: Any,
+    def from_fastapi(
+        cls, app: Any, name: str | None = None, httpx_client_kwargs: dict[str, Any] | None = None, **options: Any
     ) -> Self:
-        """Return a server whose tools call a FastAPI application in this process, as FastMCP does.
+        """Return a server whose tools and resources call a FastAPI application in this process, as FastMCP does.
 
         Args:
             app: The application.
             name: The server's name. By default it is the application's title.
-            route_maps: What operations become: tools, or nothing.
-            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
-            mcp_component_fn: Not supported.
-            mcp_names: Names of tools by the ids of operations.
-            httpx_client_kwargs: Only ``base_url`` has a meaning, because no client is needed.
-            tags: Tags of all tools.
-            settings: The options of the server.
-
-        Raises:
-            TypeError: An operation would be a resource, or an option is not supported.
-            RegistrationError: An operation can't be a tool.
+            httpx_client_kwargs: Options of the ``httpx2.AsyncClient`` that calls the application.
+            options: The other options of `OpenAPIProvider` and of the server.
         """
-        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import server_of_fastapi  # noqa: PLC0415 - few servers need it
 
-        checked(mcp_component_fn)
-        client_options = httpx_client_kwargs or {}
-        unsupported = sorted(client_options.keys() - {"base_url", "timeout"})
-        if unsupported:
-            raise TypeError(f"httpx_client_kwargs has {unsupported[0]!r}, but calls in the process have no client.")
-        server = cls(name or app.title, **settings)
-        server.tools_from_asgi(
-            app,
-            app.openapi(),
-            select=selection(route_maps, route_map_fn),
-            names=names_of_tools(mcp_names),
-            tags=tags or (),
-            base_url=str(client_options.get("base_url", "http://fastapi")),
-            lifespan=False,
-            timeout=None,
-        )
+        title = name or app.title
+        server: Self = server_of_fastapi(cls, app, httpx_client_kwargs or {}, {"name": title, **options})
         return server
 
     # Components as objects
@@ -508,7 +450,7 @@ class FastMCP(ServerTransports):
         options = component_options(component.options, component.kind, component.name)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = _MAKERS[component.kind](self, component, options)
+        feature = component.finished(_MAKERS[component.kind](self, component, options))
         feature = replace(
             feature,
             handler=self._with_context(
@@ -674,7 +616,7 @@ class FastMCP(ServerTransports):
 
     # Providers
 
-    def add_provider(  # type: ignore[override] # FastMCP's parameters
+    def add_provider(
         self, provider: Any, prefix: str | None = None, *, namespace: str = "", transforms: Sequence[Any] = ()
     ) -> None:
         """Serve the components of a provider, after those of this server and of the providers before.
@@ -802,6 +744,15 @@ class FastMCP(ServerTransports):
                 return await handler(request, *arguments)
 
         return handle
+
+    @property
+    def newest_revision(self) -> Revision:
+        """The newest revision of the protocol that the server speaks."""
+        return self._server.revisions[self._server.supported[0]]
+
+    def active_context(self, request: RequestContext) -> AbstractContextManager[None]:
+        """Set the context of a request, until a ``with`` block ends."""
+        return self._active_context(request)
 
     @contextmanager
     def _active_context(self, request: RequestContext) -> Iterator[None]:

@@ -57,7 +57,7 @@ def component_of(value: Any) -> Component | None:
     if isinstance(value, Component):
         return value
     mark = mark_of(value)
-    return None if mark is None else mark.component(value)  # type: ignore[no-any-return] # of the mark's class
+    return None if mark is None else mark.component(value)
 
 
 @overload

@@ -252,6 +252,8 @@ class Providers:
         """
         catalogs = await asyncio.gather(*(source.catalog_for(principal) for source in self._per_caller))
         for source, catalog in zip(self._per_caller, catalogs, strict=True):
+            if not isinstance(source, CallerFeatures):
+                continue
             is_required = source.remote is not None and not source.remote.is_optional
             if catalog.is_unread and is_required and not self._server.catalog.has_kind(kind):
                 raise _unread_error("There is no list.", [source])

@@ -93,7 +93,10 @@ if TYPE_CHECKING:
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
-    from funcmcp._compat.openapi import MCPType, RouteMap
+    from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
+    from funcmcp._compat.openapi_provider import (
+        OpenAPIProvider,
+    )
     from funcmcp._compat.provider import (
         AggregateProvider,
         Provider,
@@ -206,7 +209,7 @@ _HOMES = {
         "StructuredLoggingMiddleware",
         "TimingMiddleware",
     ],
-    "_compat.openapi": ["MCPType", "RouteMap"],
+    "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
@@ -234,6 +237,7 @@ _HOMES = {
     "_compat.standalone": ["prompt", "resource", "tool"],
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.server_provider": ["FastMCPProvider"],
+    "_compat.openapi_provider": ["OpenAPIProvider"],
 }
 
 __all__ = [
@@ -281,6 +285,7 @@ __all__ = [
     "FunctionTool",
     "GeminiSkillsProvider",
     "GooseSkillsProvider",
+    "HTTPRoute",
     "Icon",
     "Image",
     "InvalidSignature",
@@ -295,6 +300,7 @@ __all__ = [
     "Middleware",
     "MiddlewareContext",
     "NotFoundError",
+    "OpenAPIProvider",
     "OpenCodeSkillsProvider",
     "Progress",
     "Prompt",
@@ -381,7 +387,6 @@ _ELSEWHERE = {
     "Transform": "Use funcmcp.transforms.Transform.",
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
-    "OpenAPIProvider": "Use mcp.tools_from_openapi.",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
