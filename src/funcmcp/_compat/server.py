@@ -18,6 +18,7 @@ from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
+from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
@@ -447,7 +448,7 @@ class FastMCP(ServerTransports):
         """Return the feature of a component, which is not registered."""
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind, component.name)
+        options = component_options(component.options, component.kind)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = component.finished(_MAKERS[component.kind](self, component, options))
@@ -456,6 +457,7 @@ class FastMCP(ServerTransports):
             handler=self._with_context(
                 _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
             ),
+            shown_if=condition_of(component),
         )
         return feature if self._completion is None else with_completion(feature, self._completion)
 
@@ -764,7 +766,7 @@ class FastMCP(ServerTransports):
             request_state = outer._request_state  # noqa: SLF001 - a part of Context
             if outer.fastmcp is self and request.client.session_id is None:
                 state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state))
+        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state, outer))
         try:
             yield
         finally:
