@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._providers.mounted_callers import MountedCallers
 from funcmcp._providers.namespace import Namespace
@@ -14,7 +14,7 @@ from funcmcp._server.catalog.transformed import listed_transforms
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
+    from funcmcp._server.catalog.transformed import AnyTransform
     from funcmcp._serving.composition import ServerRuntime
 
 
@@ -47,7 +47,7 @@ def _check_provider(provider: object) -> None:
 def follow(
     above: ServerRuntime,
     mounted: ServerRuntime,
-    copy: Callable[[AnyFeature], AnyFeature],
+    copy: Callable[[Any], Any],
     transforms: Sequence[AnyTransform],
 ) -> None:
     """Serve the features of a mounted server's providers in the server above.

@@ -7,7 +7,7 @@ each component to its provider, which keeps it by FastMCP's key.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._compat.components import Component, Resource, ResourceTemplate
 from funcmcp._compat.provider import Provider, key_of
@@ -16,9 +16,8 @@ from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeVar
 
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound="Callable[..., Any]")
 
 _logger = logging.getLogger("funcmcp.compat")
 
@@ -99,6 +98,12 @@ class LocalProvider(Provider):
 
     # Decorators
 
+    @overload
+    def tool(self, name_or_fn: F, /, **options: Any) -> F: ...
+
+    @overload
+    def tool(self, name_or_fn: str | None = None, /, **options: Any) -> Callable[[F], F]: ...
+
     def tool(self, name_or_fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool, as ``mcp.tool`` does."""
         return self._registrar.tool(name_or_fn, **options)
@@ -106,6 +111,12 @@ class LocalProvider(Provider):
     def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource or a template, as ``mcp.resource`` does."""
         return self._registrar.resource(uri, **options)
+
+    @overload
+    def prompt(self, name_or_fn: F, /, **options: Any) -> F: ...
+
+    @overload
+    def prompt(self, name_or_fn: str | None = None, /, **options: Any) -> Callable[[F], F]: ...
 
     def prompt(self, name_or_fn: Any = None, /, **options: Any) -> Any:
         """Register a function as a prompt, as ``mcp.prompt`` does."""
@@ -191,7 +202,7 @@ class ServerComponents(LocalProvider):
         self._registrar = server
 
     @property
-    def _components(self) -> dict[str, Any]:  # type: ignore[override] # of the server
+    def _components(self) -> dict[str, Any]:
         """The components of the server by FastMCP's keys."""
         return {key_of(component): component for component in self._registrar.registered_components()}
 

@@ -14,7 +14,6 @@ from funcmcp._compat.openapi import HTTPRoute, MCPType, default_name, kind_of_ro
 from funcmcp._compat.openapi_arguments import plan_of
 from funcmcp._compat.openapi_components import API, OpenAPIResource, OpenAPIResourceTemplate, OpenAPITool
 from funcmcp._compat.provider import Provider
-from funcmcp._objects.mappings import only, without
 from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -154,35 +153,13 @@ def _new_client(base_url: str | None) -> Any:
     return httpx2_module().AsyncClient(base_url=base_url, timeout=_TIMEOUT_SECONDS)
 
 
-_OPTIONS = ("mcp_component_fn", "mcp_names", "route_map_fn", "route_maps", "tags", "validate_output")
-
-
-def server_of_openapi(cls: type[Any], document: dict[str, Any], client: Any, options: dict[str, Any]) -> Any:
-    """Return a server of a class with the components of an API.
+def client_of_app(app: Any, options: Mapping[str, Any]) -> Any:
+    """Return a client that calls an ASGI application in this process.
 
     Args:
-        cls: The class.
-        document: The OpenAPI document.
-        client: As for `OpenAPIProvider`.
-        options: The options of the server and of `OpenAPIProvider`.
-    """
-    provider = OpenAPIProvider(document, client, **only(options, _OPTIONS))
-    server = cls(**without(options, *_OPTIONS))
-    server.add_provider(provider)
-    return server
-
-
-def server_of_fastapi(cls: type[Any], app: Any, client_options: Mapping[str, Any], options: dict[str, Any]) -> Any:
-    """Return a server of a class with the components of a FastAPI application.
-
-    Args:
-        cls: The class.
         app: The application.
-        client_options: Options of the client that calls the application.
-        options: As for `server_of_openapi`.
+        options: Options of the client.
     """
     httpx2 = httpx2_module()
-    client = httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app=app), **{"base_url": "http://fastapi", **client_options}
-    )
-    return server_of_openapi(cls, app.openapi(), client, options)
+    transport = httpx2.ASGITransport(app=app)
+    return httpx2.AsyncClient(transport=transport, **{"base_url": "http://fastapi", **options})

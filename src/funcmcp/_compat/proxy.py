@@ -184,10 +184,10 @@ def _headers_of(transport: Any) -> dict[str, str]:
     auth = getattr(transport, "auth", None)
     if auth is None:
         return headers
-    token = getattr(auth, "token", None)
-    if not hasattr(token, "get_secret_value"):
+    secret = getattr(getattr(auth, "token", None), "get_secret_value", None)
+    if secret is None:
         raise TypeError(
             f"The client has auth={type(auth).__name__}, which a proxy of funcmcp does not use. Write "
             "mcp.mount(Upstream(url, auth=...)) with funcmcp.upstreams."
         )
-    return {**headers, "authorization": f"Bearer {token.get_secret_value()}"}
+    return {**headers, "authorization": f"Bearer {secret()}"}

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.local_provider import LocalProvider
+    from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._protocol.replies import Reply
     from funcmcp._protocol.revisions import Revision
@@ -349,42 +350,91 @@ class FastMCP(ServerTransports):
     # HTTP APIs
 
     @classmethod
-    def from_openapi(  # type: ignore[override] # FastMCP's parameters
-        cls, openapi_spec: dict[str, Any], client: Any = None, name: str = "OpenAPI Server", **options: Any
+    def from_openapi(  # type: ignore[override]  # noqa: PLR0913, PLR0917 - FastMCP's parameters
+        cls,
+        openapi_spec: dict[str, Any],
+        client: Any = None,
+        name: str = "OpenAPI Server",
+        route_maps: list[RouteMap] | None = None,
+        route_map_fn: Any = None,
+        mcp_component_fn: Any = None,
+        mcp_names: dict[str, str] | None = None,
+        tags: set[str] | None = None,
+        validate_output: bool = True,  # noqa: FBT001, FBT002
+        **settings: Any,
     ) -> Self:
         """Return a server whose tools and resources call a remote API, as FastMCP does.
 
         Args:
             openapi_spec: The document.
-            client: An ``httpx2.AsyncClient``, whose ``base_url`` is that of the API. By default it is the document's.
+            client: An ``httpx2.AsyncClient``, whose `base_url` is that of the API. By default it is the document's.
             name: The server's name.
-            options: The other options of `OpenAPIProvider` and of the server.
+            route_maps: What operations become.
+            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
+            mcp_component_fn: Gets an operation and its component, and changes the component.
+            mcp_names: Names by the ids of operations.
+            tags: Tags of all components.
+            validate_output: Whether tools have the output schemas of the document.
+            settings: The options of the server.
 
         Raises:
             ValueError: The document is not valid, or names no server and there is no client.
         """
-        from funcmcp._compat.openapi_provider import server_of_openapi  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import OpenAPIProvider  # noqa: PLC0415 - few servers need it
 
-        server: Self = server_of_openapi(cls, openapi_spec, client, {"name": name, **options})
+        provider = OpenAPIProvider(
+            openapi_spec,
+            client,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_component_fn=mcp_component_fn,
+            mcp_names=mcp_names,
+            tags=tags,
+            validate_output=validate_output,
+        )
+        server = cls(name, **settings)
+        server.add_provider(provider)
         return server
 
     @classmethod
-    def from_fastapi(
-        cls, app: Any, name: str | None = None, httpx_client_kwargs: dict[str, Any] | None = None, **options: Any
+    def from_fastapi(  # noqa: PLR0913, PLR0917 - FastMCP's parameters
+        cls,
+        app: Any,
+        name: str | None = None,
+        route_maps: list[RouteMap] | None = None,
+        route_map_fn: Any = None,
+        mcp_component_fn: Any = None,
+        mcp_names: dict[str, str] | None = None,
+        httpx_client_kwargs: dict[str, Any] | None = None,
+        tags: set[str] | None = None,
+        **settings: Any,
     ) -> Self:
         """Return a server whose tools and resources call a FastAPI application in this process, as FastMCP does.
 
         Args:
             app: The application.
             name: The server's name. By default it is the application's title.
+            route_maps: As for `from_openapi`.
+            route_map_fn: As for `from_openapi`.
+            mcp_component_fn: As for `from_openapi`.
+            mcp_names: As for `from_openapi`.
             httpx_client_kwargs: Options of the ``httpx2.AsyncClient`` that calls the application.
-            options: The other options of `OpenAPIProvider` and of the server.
+            tags: Tags of all components.
+            settings: The options of the server.
         """
-        from funcmcp._compat.openapi_provider import server_of_fastapi  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import client_of_app  # noqa: PLC0415 - few servers need it
 
-        title = name or app.title
-        server: Self = server_of_fastapi(cls, app, httpx_client_kwargs or {}, {"name": title, **options})
-        return server
+        return cls.from_openapi(
+            app.openapi(),
+            client_of_app(app, httpx_client_kwargs or {}),
+            name or app.title,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_component_fn=mcp_component_fn,
+            mcp_names=mcp_names,
+            tags=tags,
+            **settings,
+        )
 
     # Components as objects
 
