@@ -145,6 +145,17 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.versions import (
+        VersionKey,
+        VersionSpec,
+        compare_versions,
+        dedupe_with_versions,
+        is_version_greater,
+        max_version,
+        min_version,
+        parse_version_key,
+        version_sort_key,
+    )
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -236,6 +247,17 @@ _HOMES = {
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.versions": [
+        "VersionKey",
+        "VersionSpec",
+        "compare_versions",
+        "dedupe_with_versions",
+        "is_version_greater",
+        "max_version",
+        "min_version",
+        "parse_version_key",
+        "version_sort_key",
+    ],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
     "_compat.file_provider": ["FileSystemProvider"],
     "_compat.local_provider": ["LocalProvider"],
@@ -365,8 +387,12 @@ __all__ = [
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
+    "VersionKey",
+    "VersionSpec",
+    "compare_versions",
     "configure_logging",
     "create_proxy",
+    "dedupe_with_versions",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -375,7 +401,11 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_version_greater",
     "lifespan",
+    "max_version",
+    "min_version",
+    "parse_version_key",
     "prompt",
     "require_roles",
     "require_scopes",
@@ -383,6 +413,7 @@ __all__ = [
     "restrict_tag",
     "run_auth_checks",
     "tool",
+    "version_sort_key",
 ]
 
 _ELSEWHERE = {
