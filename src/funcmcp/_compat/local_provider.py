@@ -215,12 +215,8 @@ class ServerComponents(LocalProvider):
         self._registrar.add_transform(transform)
 
     def _remove(self, kind: str, name: str, version: str | None) -> None:
-        component = next((item for key, item in self._components.items() if key.startswith(f"{kind}:{name}@")), None)
-        if component is None:
+        if not self._registrar.has_removed(kind, name, version):
             raise KeyError(f"{kind.title()} {name!r} not found")
-        remove = {"tool": self._registrar.remove_tool, "prompt": self._registrar.remove_prompt}
-        options = {} if version is None else {"version": version}
-        remove.get(kind, self._registrar.remove_resource)(name, **options)
 
 
 def _is_template(component: Any) -> bool:

@@ -186,7 +186,7 @@ class ComponentVisibility:
     """A rule of `Provider.enable` and `Provider.disable`, which a server applies to the features of the provider."""
 
     def __init__(self, conditions: dict[str, Any], *, shows: bool, only: bool = False) -> None:
-        self.rule = component_rule(lambda feature: feature.version or "", conditions, shows=shows, only=only)
+        self.rule = component_rule(conditions, shows=shows, only=only)
 
 
 def rules_of(provider: Provider) -> Visibility:

@@ -61,12 +61,8 @@ from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-=======
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
->>>>>>> main
+    from contextlib import AbstractContextManager
     from typing import Self
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
@@ -161,13 +157,9 @@ class FastMCP(ServerLists):
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
-<<<<<<< HEAD
         self.provided_components: ProvidedComponents | None = None
-        self._versions: dict[str, str] = {}  # of components that have one, by kind and key
-=======
         self.client_rules: ClientRules = ClientRules()
         self._features: dict[str, Any] = {}  # by key, as in the attribute of components
->>>>>>> main
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
@@ -483,25 +475,7 @@ class FastMCP(ServerLists):
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
-<<<<<<< HEAD
-        version = component.options.get("version")
         feature = self.feature_of(component)
-=======
-        for option in ignored_component_options(component.options, component.kind):
-            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind)
-        if component.kind == "prompt":
-            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(
-            feature,
-            handler=self._with_context(
-                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
-            ),
-            shown_if=condition_of(component),
-        )
-        if self._completion is not None:
-            feature = with_completion(feature, self._completion)
         if not self._makes_way(component, feature):
             return component
         previous = self._components.get(component.key)
@@ -523,7 +497,6 @@ class FastMCP(ServerLists):
         Raises:
             ValueError: One of the two has a version, and the other one has none.
         """
->>>>>>> main
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
@@ -538,7 +511,6 @@ class FastMCP(ServerLists):
             return True
         return self._replaces(registry, component, feature.key)
 
-<<<<<<< HEAD
     def feature_of(self, component: Component) -> Any:
         """Return the feature of a component, which is not registered."""
         for option in ignored_component_options(component.options, component.kind):
@@ -558,18 +530,9 @@ class FastMCP(ServerLists):
 
     def registered_components(self) -> list[Component]:
         """Return the components that were registered and not removed."""
-        catalog = self._server.catalog
-        registries: dict[str, Registry[Any]] = {"tool": catalog.tools, "prompt": catalog.prompts}
-        return [
-            component
-            for key, component in self._components.items()
-            if component.kind == "resource" or key.partition(":")[2] in registries[component.kind]
-        ]
+        return [component for key, component in self._components.items() if key in self._features]
 
-    def _replaces(self, registry: Registry[Any], kind: str, key: str) -> bool:
-=======
     def _replaces(self, registry: Registry[Any], component: Component, key: str) -> bool:
->>>>>>> main
         """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
         kind = component.kind
         if self._on_duplicate in {"ignore", "keep"}:
@@ -600,15 +563,34 @@ class FastMCP(ServerLists):
             return False
         return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
 
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist."""
+    def remove_tool(self, name: str, version: str | None = None) -> None:
+        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist.
+
+        Args:
+            name: The name.
+            version: The version; None for all of them.
+        """
+        if self.has_removed("tool", name, version):
+            return
         try:
             super().remove_tool(name)
         except KeyError:
             raise UnknownFeatureError(f"Unknown tool: {name}") from None
 
+    def has_removed(self, kind: str, name: str, version: str | None) -> bool:
+        """Remove registered components of a name, and return whether there were any."""
+        prefix = f"{kind}:{name}"
+        keys = [key for key in self._features if key.rpartition("@")[0] == prefix]
+        keys = [key for key in keys if version is None or key == f"{prefix}@{version}"]
+        for key in keys:
+            self._components.pop(key, None)
+            self._server.catalog.remove(self._features.pop(key))
+        return bool(keys)
+
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        if self.has_removed("prompt", name, None):
+            return
         try:
             super().remove_prompt(name)
         except KeyError:
@@ -616,6 +598,8 @@ class FastMCP(ServerLists):
 
     def remove_resource(self, uri: Any) -> None:
         """Remove a resource or a template; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        if self.has_removed("resource", str(uri), None) or self.has_removed("template", str(uri), None):
+            return
         try:
             super().remove_resource(str(uri))
         except KeyError:
