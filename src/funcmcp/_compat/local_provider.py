@@ -1,17 +1,18 @@
 """`LocalProvider`: components that are registered with decorators, for one or several servers.
 
-How it works: a `_Shelf` is a server whose decorators and methods register components, but which never serves. It hands
-each component to its provider, which keeps it by FastMCP's key.
+How it works: a `Shelf` is a server whose decorators and methods register components, but which never serves. It hands
+each component to its provider, which keeps it by FastMCP's key. It is loaded when a provider is made, because servers
+know this module.
 """
 
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from funcmcp._compat.components import Component, Resource, ResourceTemplate
+from funcmcp._compat.components import Resource, ResourceTemplate
 from funcmcp._compat.provider import Provider, key_of
-from funcmcp._compat.server import FastMCP
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
@@ -20,20 +21,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _logger = logging.getLogger("funcmcp.compat")
-
-
-class _Shelf(FastMCP):
-    """The decorators of a `LocalProvider`."""
-
-    def __init__(self, provider: LocalProvider) -> None:
-        super().__init__("LocalProvider")
-        self._provider = provider
-
-    def register(self, component: Any) -> Any:
-        """Hand a component to the provider."""
-        if not isinstance(component, Component):
-            return super().register(component)
-        return self._provider._add_component(component)  # noqa: SLF001 - a part of it
 
 
 @public("funcmcp.compat")
@@ -60,9 +47,9 @@ class LocalProvider(Provider):
         super().__init__()
         self._on_duplicate = on_duplicate
         self._components: dict[str, Any] = {}
-        self._registrar: FastMCP = _Shelf(self)
+        self._registrar: Any = import_module("funcmcp._compat.shelf").Shelf(self.add_component)
 
-    def _add_component(self, component: Any) -> Any:
+    def add_component(self, component: Any) -> Any:
         """Keep a component; return the existing one if that stays.
 
         Raises:
@@ -110,7 +97,8 @@ class LocalProvider(Provider):
 
     def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource or a template, as ``mcp.resource`` does."""
-        return self._registrar.resource(uri, **options)
+        decorator: Callable[[F], F] = self._registrar.resource(uri, **options)
+        return decorator
 
     @overload
     def prompt(self, name_or_fn: F, /, **options: Any) -> F: ...
@@ -197,7 +185,7 @@ class ServerComponents(LocalProvider):
         server: The server.
     """
 
-    def __init__(self, server: FastMCP) -> None:
+    def __init__(self, server: Any) -> None:
         super().__init__()
         self._registrar = server
 

@@ -56,9 +56,7 @@ class Provider:
 
     def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
         """Serve the components with a server: what ``mcp.add_provider`` calls."""
-        from funcmcp._compat.provider_server import add_components  # noqa: PLC0415 - it knows the server
-
-        add_components(server, self, namespace, transforms)
+        server.add_components(self, namespace, transforms)
 
     # With the transforms
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat.context import context_variable
 from funcmcp._providers.provider import Provider as NativeProvider
 from funcmcp._server.calls.channel import ClosedChannel
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._compat.provider import Provider
     from funcmcp._compat.provider_features import ProvidedComponents
-    from funcmcp._compat.server import FastMCP
 
 
-def add_provider(server: FastMCP, provider: Any, namespace: str | None, transforms: Any) -> None:
+def add_provider(server: Any, provider: Any, namespace: str | None, transforms: Any) -> None:
     """Add a provider of FastMCP or funcmcp, or another server, to a server.
 
     Raises:
@@ -31,9 +31,8 @@ def add_provider(server: FastMCP, provider: Any, namespace: str | None, transfor
         ValueError: The namespace is malformed.
     """
     from funcmcp._compat.provider import Provider  # noqa: PLC0415 - few servers have providers
-    from funcmcp._compat.server import FastMCP  # noqa: PLC0415 - it imports this module
 
-    if isinstance(provider, FastMCP):
+    if isinstance(provider, MCPServer):
         server.mount(provider, namespace, transforms=transforms)
     elif isinstance(provider, NativeProvider):
         server.add_native_provider(provider, namespace, transforms)
@@ -48,7 +47,7 @@ def add_provider(server: FastMCP, provider: Any, namespace: str | None, transfor
         )
 
 
-def add_components(server: FastMCP, provider: Provider, namespace: str | None, transforms: Any) -> None:
+def add_components(server: Any, provider: Provider, namespace: str | None, transforms: Any) -> None:
     """Ask a provider for components in each request to a server."""
     from funcmcp._compat.provider import Provider  # noqa: PLC0415 - as above
     from funcmcp._providers.namespace import Namespace  # noqa: PLC0415 - as above
@@ -65,15 +64,15 @@ def add_components(server: FastMCP, provider: Provider, namespace: str | None, t
         server.add_lifespan(lifespan)
 
 
-def provided(server: FastMCP) -> ProvidedComponents:
+def provided(server: Any) -> ProvidedComponents:
     """Return what asks FastMCP's providers for a server."""
     from funcmcp._compat.provider_features import ProvidedComponents  # noqa: PLC0415 - few servers have providers
 
-    if server.provided_components is None:
-        components = ProvidedComponents(server.feature_of, partial(_in_context, server))
+    components: ProvidedComponents | None = server.provided_components
+    if components is None:
+        components = server.provided_components = ProvidedComponents(server.feature_of, partial(_in_context, server))
         server.add_native_provider(components, None, ())
-        server.provided_components = components
-    return server.provided_components
+    return components
 
 
 class _LookupContext(RequestContext):
@@ -97,7 +96,7 @@ class _LookupContext(RequestContext):
 
 
 @contextmanager
-def _in_context(server: FastMCP, caller: Principal | None) -> Iterator[None]:
+def _in_context(server: Any, caller: Principal | None) -> Iterator[None]:
     """Set the context of the request whose feature is looked up, until the block ends, unless a request runs."""
     request = resolving.get()
     if context_variable.get() is not None or request is None:

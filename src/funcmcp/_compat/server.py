@@ -9,6 +9,7 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._app.direct_calls import DirectContext
@@ -50,6 +51,7 @@ from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
+from funcmcp._compat.standalone import component_of
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
+    from funcmcp._compat.provider import Provider
     from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._protocol.replies import Reply
     from funcmcp._protocol.revisions import Revision
@@ -443,23 +446,23 @@ class FastMCP(ServerLists):
 
     def add_tool(self, tool: Any, name: str | None = None, *names: Any, **options: Any) -> Any:
         """Register a tool: a function with the options of `tool`, or a `Tool`."""
-        if isinstance(tool, Component):
-            return self.register(tool)
+        component = component_of(tool)
+        if component is not None:
+            return self.register(component)
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
         return self.register(self._tool_class(tool, name, **options))
 
     def add_prompt(self, prompt: Any, **options: Any) -> Any:
         """Register a prompt: a function with the options of `prompt`, or a `Prompt`."""
-        component = prompt if isinstance(prompt, Component) else self._prompt_class(prompt, **options)
-        return self.register(component)
+        return self.register(component_of(prompt) or self._prompt_class(prompt, **options))
 
     def add_resource(self, resource: Any) -> Any:
-        """Register a resource: an object such as `TextResource`."""
-        return self.register(resource)
+        """Register a resource: an object such as `TextResource`, or a function with the decorator `resource`."""
+        return self.register(component_of(resource) or resource)
 
     def add_template(self, template: Any) -> Any:
         """Register a resource template."""
-        return self.register(template)
+        return self.register(component_of(template) or template)
 
     def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> None:
         """Register a function as a resource."""
@@ -640,6 +643,12 @@ class FastMCP(ServerLists):
 
         add_provider(self, provider, prefix or namespace or None, transforms)
 
+    def add_components(self, provider: Provider, prefix: str | None, transforms: Sequence[Any]) -> None:
+        """Ask a provider of FastMCP for components in each request."""
+        from funcmcp._compat.provider_server import add_components  # noqa: PLC0415 - few servers have providers
+
+        add_components(self, provider, prefix, transforms)
+
     def add_native_provider(self, provider: Any, prefix: str | None, transforms: Sequence[Any]) -> None:
         """Add a provider of `funcmcp.providers`."""
         super().add_provider(provider, prefix, transforms=transforms)
@@ -662,13 +671,15 @@ class FastMCP(ServerLists):
             mode: Is ignored, as by `create_proxy`.
             settings: The options of the server, such as its name.
         """
-        from funcmcp._compat.proxy import FastMCPProxy, add_upstreams  # noqa: PLC0415 - few servers are proxies
+        # Its proxy is a server, which is defined here, so it is loaded when it is first used.
+        proxy = import_module("funcmcp._compat.proxy")
 
         del mode
         if cls is FastMCP:
-            return FastMCPProxy(client_factory=lambda: backend, **settings)  # type: ignore[return-value] # a subclass
+            front: Self = proxy.FastMCPProxy(client_factory=lambda: backend, **settings)
+            return front
         server = cls(settings.pop("name", None) or "FastMCPProxy", **settings)
-        add_upstreams(server, backend)
+        proxy.add_upstreams(server, backend)
         return server
 
     def mount(

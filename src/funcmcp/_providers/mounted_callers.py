@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._providers.provided import Match, Providers
+    from funcmcp._providers.remote import RemoteProvider
     from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
     from funcmcp._server.dispatch import Server
 
@@ -29,7 +30,7 @@ class MountedCallers:
         transforms: Those of the mount. They change the copies.
     """
 
-    remote: None = None
+    remote: RemoteProvider | None = None
 
     def __init__(
         self,

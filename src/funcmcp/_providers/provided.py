@@ -26,7 +26,7 @@ import operator
 from collections import OrderedDict
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._auth.owner import owner_of
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
     from funcmcp._protocol.uri_template import Values
-    from funcmcp._providers.mounted_callers import MountedCallers
     from funcmcp._server.calls.feature import Feature
     from funcmcp._server.calls.route import RoutedRequest
     from funcmcp._server.catalog.registry import Registry
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from funcmcp._server.dispatch import Server
 
     Match: TypeAlias = tuple[Feature, Values]
-    AnySource: TypeAlias = "SharedFeatures | MountedFeatures | CallerFeatures | MountedCallers"
+    AnySource: TypeAlias = "SharedFeatures | MountedFeatures | CallerSource"
 
 LIST_SECONDS = 30.0
 """Seconds that a provider may take to answer."""
@@ -128,6 +127,30 @@ _NAMED = {
 }
 
 
+class CallerSource(Protocol):
+    """Features that depend on the caller: those of a provider, or of a mounted server."""
+
+    @property
+    def remote(self) -> RemoteProvider | None:
+        """The other server that has them; None if there is none."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there may be such features."""
+
+    def may_have(self, kind: type, key: str | None) -> bool:
+        """Return whether a feature that clients see under a key can be one of these."""
+
+    def unlisted(self, params: dict[str, Any]) -> Match | None:
+        """Return a resource that the other server may have without listing it."""
+
+    async def catalog_for(self, principal: Principal | None, *, again: bool = False) -> FeaturesOfCaller:
+        """Return the features of a caller."""
+
+    async def find(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
+        """Return the feature of the caller that a request names."""
+
+
 class Providers:
     """The providers of one server.
 
@@ -140,7 +163,7 @@ class Providers:
         self._server = server
         self._publish = publish
         self._shared: list[SharedFeatures | MountedFeatures] = []
-        self._per_caller: list[CallerFeatures | MountedCallers] = []
+        self._per_caller: list[CallerSource] = []
 
     @property
     def is_per_caller(self) -> bool:
@@ -148,11 +171,11 @@ class Providers:
         return any(source.is_used for source in self._per_caller)
 
     @property
-    def per_caller(self) -> Sequence[CallerFeatures | MountedCallers]:
+    def per_caller(self) -> Sequence[CallerSource]:
         """The sources of the features that depend on the caller."""
         return self._per_caller
 
-    def add_mounted(self, mounted: Server, callers: MountedCallers) -> None:
+    def add_mounted(self, mounted: Server, callers: CallerSource) -> None:
         """Serve the features of the providers of a mounted server, which get into its catalog and from there here.
 
         Args:
