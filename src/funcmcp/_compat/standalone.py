@@ -17,7 +17,7 @@ from funcmcp._objects.public_names import public
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-F = TypeVar("F")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 _MARK = "__fastmcp__"
 
