@@ -134,6 +134,6 @@ def test_decorators_refuse_what_they_can_not_mark() -> None:
     with pytest.raises(TypeError, match="requires a URI"):
         resource(len)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="@classmethod above @tool"):
-        tool(classmethod(print))
+        tool(classmethod(print))  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="Cannot specify name both"):
         tool("a", name="b")
