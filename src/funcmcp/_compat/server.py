@@ -56,8 +56,10 @@ from funcmcp._compat.server_settings import Settings, ignored_variables, options
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
 from funcmcp._compat.standalone import component_of
 from funcmcp._compat.task_config import task_option
+from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
+from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Self
 
+    from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
@@ -161,6 +164,7 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
+        self._sends_tags = not self._raises_sdk_errors and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -540,6 +544,8 @@ class FastMCP(ServerLists):
             ),
             shown_if=condition_of(component),
         )
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
         return feature if self._completion is None else with_completion(feature, self._completion)
 
     def registered_components(self) -> list[Component]:
@@ -836,6 +842,7 @@ class MCPServer(FastMCP):
 
     _shows_errors = False
     _raises_sdk_errors = True
+    _raises_tool_errors = False
     _renders_prompts = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
@@ -945,22 +952,30 @@ def _info(options: dict[str, Any]) -> ServerInfo:
     )
 
 
-def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
-    output_schema = options.pop("output_schema", ...)
-    structured = options.pop("structured_output", None)
-    has_schema = output_schema is not None and output_schema is not False and structured is not False
     task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
+    if component.marks_results:
+        tool = make_marked_tool(component, _common(component, chosen), server.services)
+    else:
+        tool = _make_sdk_tool(component, chosen, server.services)
+    return replace(tool, interactive=True)
+
+
+def _make_sdk_tool(component: Component, chosen: dict[str, Any], services: Services) -> Any:
+    chosen.pop("run_in_thread", None)
+    output_schema = chosen.pop("output_schema", ...)
+    structured = chosen.pop("structured_output", None)
+    has_schema = output_schema is not None and output_schema is not False and structured is not False
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
     elif has_schema and (schema := schema_of_result(component.fn)) is not None:
         chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
     function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
-    tool = make_tool(function, _common(component, chosen), server.services)
-    return replace(tool, interactive=True)
+    return make_tool(function, _common(component, chosen), services)
 
 
 def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
