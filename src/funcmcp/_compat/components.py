@@ -204,6 +204,10 @@ class Component:
             return self.describe()
         return self.direct_runs.definition_of(self)
 
+    def finished(self, feature: Any) -> Any:
+        """Return the feature that a server has made of the component, for subclasses that change it."""
+        return feature
+
     def enable(self) -> None:
         """Show the component to clients, unless the tags that its server includes or excludes hide it."""
         self._switch(enabled=True)
