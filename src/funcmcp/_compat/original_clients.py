@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat import errors
+from funcmcp._compat.authorization import is_in_memory
 from funcmcp._compat.module_trees import is_submodule
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
@@ -101,6 +102,7 @@ def _parsed(message: bytes) -> Any:
 
 async def _read(stream: Any, connection: Connection) -> None:
     """Pass the client's messages to the server."""
+    is_in_memory.set(True)
     with contextlib.suppress(import_module("anyio").ClosedResourceError):
         async for item in stream:
             if not isinstance(item, Exception):
