@@ -33,9 +33,9 @@ async def bulk(client: Client, *calls: tuple[str, dict[str, Any]], **options: An
 async def test_several_calls_are_made_in_one_request() -> None:
     async with Client(shop()) as client:
         first, second, third = await bulk(client, ("buy", {"item": "milk"}), ("buy", {"item": "tea"}), ("sell", {}))
-        assert (first["tool"], first["arguments"], first["isError"]) == ("buy", {"item": "milk"}, True)
+        assert (first["tool"], first["arguments"], first["is_error"]) == ("buy", {"item": "milk"}, True)
         assert "sold out" in first["content"][0]["text"]
-        assert second["structuredContent"] == {"item": "tea"}
+        assert second["structured_content"] == {"item": "tea"}
         assert "sell" in third["content"][0]["text"]
 
 
@@ -50,7 +50,7 @@ async def test_one_tool_is_called_with_several_arguments() -> None:
         arguments = {"tool": "buy", "tool_arguments": [{"item": "tea"}, {"item": "bread"}]}
         result = await client.call_tool("call_tool_bulk", arguments)
         assert result.structured_content is not None
-        contents = [item["structuredContent"] for item in result.structured_content["result"]]
+        contents = [item["structured_content"] for item in result.structured_content["result"]]
         assert contents == [{"item": "tea"}, {"item": "bread"}]
 
 
@@ -71,5 +71,5 @@ async def test_calls_are_those_of_the_caller() -> None:
     for token in ("a", "b"):
         async with Client(mcp, headers={"Authorization": f"Bearer {token}"}) as client:
             (result,) = await bulk(client, ("close", {}))
-            failures[token] = result["isError"]
+            failures[token] = result["is_error"]
     assert failures == {"a": False, "b": True}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from funcmcp._compat.context import OutsideRequestError, context_variable

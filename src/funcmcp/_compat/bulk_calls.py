@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from funcmcp._compat.context import context_variable
+from funcmcp._compat.errors import FastMCPError
 from funcmcp._compat.mixin import MCPMixin, mcp_tool
 from funcmcp._compat.sdk_types import ContentBlock, MCPModel, TextContent
 from funcmcp._objects.mappings import without
@@ -121,8 +122,8 @@ class BulkToolCaller(MCPMixin):
         principal = None if context is None else context.principal
         try:
             result = await self._server.call_tool(tool, arguments, principal=principal, raise_on_error=False)
-        except MCPError as error:
-            return _failure(error.message)
+        except (MCPError, FastMCPError) as error:
+            return _failure(str(error))
         meta = {name: value for name, value in (result.get("_meta") or {}).items() if name != _SERVER_INFO}
         return {**without(result, "resultType"), "_meta": meta or None}
 
