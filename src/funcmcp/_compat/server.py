@@ -145,6 +145,7 @@ class FastMCP(ServerTransports):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self.auth_provider = chosen.pop("auth_provider", None)
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
@@ -180,6 +181,8 @@ class FastMCP(ServerTransports):
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         self._apply_options(options)
+        if self.auth_provider is not None:
+            self._serve_routes_of(self.auth_provider)
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""

@@ -96,7 +96,32 @@ if TYPE_CHECKING:
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
+    from funcmcp._compat.oauth_providers import (
+        Auth0Provider,
+        AWSCognitoProvider,
+        AzureProvider,
+        ClerkProvider,
+        DiscordProvider,
+        GitHubProvider,
+        GoogleProvider,
+        HuggingFaceProvider,
+        OAuthProxy,
+        OCIProvider,
+        OIDCProxy,
+        WorkOSProvider,
+    )
     from funcmcp._compat.openapi import MCPType, RouteMap
+    from funcmcp._compat.remote_auth import (
+        Auth0MCPProvider,
+        AuthKitProvider,
+        DescopeProvider,
+        KeycloakAuthProvider,
+        MultiAuth,
+        PropelAuthProvider,
+        RemoteAuthProvider,
+        ScalekitProvider,
+        SupabaseProvider,
+    )
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
@@ -105,9 +130,58 @@ if TYPE_CHECKING:
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.token_verifiers import (
+        Auth0JWTVerifier,
+        AWSCognitoTokenVerifier,
+        AzureJWTVerifier,
+        BearerAuthProvider,
+        DebugTokenVerifier,
+        IntrospectionTokenVerifier,
+        JWKData,
+        JWKSData,
+        JWTVerifier,
+        RSAKeyPair,
+    )
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
 
 _HOMES = {
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
+    ],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.authorization": [
@@ -201,20 +275,30 @@ _HOMES = {
 }
 
 __all__ = [
+    "AWSCognitoProvider",
+    "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
     "AccessToken",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
+    "Auth0JWTVerifier",
+    "Auth0MCPProvider",
+    "Auth0Provider",
     "AuthCheck",
     "AuthContext",
+    "AuthKitProvider",
     "AuthProvider",
     "AuthorizationError",
+    "AzureJWTVerifier",
+    "AzureProvider",
     "BM25SearchTransform",
+    "BearerAuthProvider",
     "BinaryResource",
     "CallArgument",
     "CallNext",
     "CancelledElicitation",
+    "ClerkProvider",
     "Context",
     "ContextManagerLifespan",
     "CurrentAccessToken",
@@ -222,11 +306,14 @@ __all__ = [
     "CurrentFastMCP",
     "CurrentHeaders",
     "CurrentRequest",
+    "DebugTokenVerifier",
     "DeclinedElicitation",
     "Depends",
+    "DescopeProvider",
     "DetailedTimingMiddleware",
     "DirectoryResource",
     "DisabledError",
+    "DiscordProvider",
     "Elicit",
     "ElicitationResult",
     "ErrorHandlingMiddleware",
@@ -237,10 +324,18 @@ __all__ = [
     "FunctionPrompt",
     "FunctionResource",
     "FunctionTool",
+    "GitHubProvider",
+    "GoogleProvider",
+    "HuggingFaceProvider",
     "Icon",
     "Image",
     "InsufficientScopeError",
+    "IntrospectionTokenVerifier",
     "InvalidSignature",
+    "JWKData",
+    "JWKSData",
+    "JWTVerifier",
+    "KeycloakAuthProvider",
     "Lifespan",
     "ListRoots",
     "LoggingMiddleware",
@@ -250,12 +345,19 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "MultiAuth",
     "NotFoundError",
+    "OAuthProxy",
+    "OCIProvider",
+    "OIDCProxy",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
+    "PropelAuthProvider",
+    "RSAKeyPair",
     "RegexSearchTransform",
+    "RemoteAuthProvider",
     "RequestStateSecurity",
     "Resolve",
     "Resource",
@@ -269,10 +371,12 @@ __all__ = [
     "RouteMap",
     "Sample",
     "SamplingResult",
+    "ScalekitProvider",
     "Settings",
     "Shared",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
+    "SupabaseProvider",
     "TaskConfig",
     "TextResource",
     "TimingMiddleware",
@@ -286,6 +390,7 @@ __all__ = [
     "TransformedTool",
     "UserMessage",
     "ValidationError",
+    "WorkOSProvider",
     "configure_logging",
     "create_proxy",
     "forward",
@@ -345,47 +450,16 @@ _ELSEWHERE = {
 }
 """Names of other frameworks that are not here, and what to use."""
 
-_PROXY = "Use funcmcp.auth.OAuthProxy with the upstream"
-_RESOURCE = (
-    "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or "
-    "funcmcp.auth.OAuthProxy with the upstream OIDC."
-)
 _OF_ACCOUNTS = (
     "Use funcmcp.auth.OAuthProxy, whose tokens are its own, or write a TokenVerifier whose verify_token asks the API."
 )
 _TESTS = "Use funcmcp.testing.SignedIn in tests, and funcmcp run --sign-in-as on your machine."
 
 _ELSEWHERE |= {
-    # Providers of sign-in
-    "OAuthProxy": f"{_PROXY} OIDC or OAuth2, and MCPServer(auth=...).",
     "OAuthProvider": "Use funcmcp.auth.OAuthProxy, in front of an identity provider.",
-    **dict.fromkeys(
-        ("Auth0Provider", "AWSCognitoProvider", "ClerkProvider", "HuggingFaceProvider", "OCIProvider", "OIDCProxy"),
-        f"{_PROXY} OIDC.",
-    ),
-    "WorkOSProvider": f"{_PROXY} OIDC.",
-    "AzureProvider": f"{_PROXY} EntraID, or funcmcp.auth.entra.",
-    "DiscordProvider": f"{_PROXY} OAuth2.",
-    "GitHubProvider": f"{_PROXY} GitHub.",
-    "GoogleProvider": f"{_PROXY} Google.",
     "IdentityAssertion": "Use funcmcp.auth.OAuthProxy(identity_assertions=...).",
     "EntraOBOToken": "Use Context.upstream_token, and EntraID(on_behalf_of=...) as the upstream of OAuthProxy.",
     "InMemoryOAuthProvider": _TESTS,
-    # Verifiers of tokens
-    **dict.fromkeys(
-        (
-            "Auth0MCPProvider", "AuthKitProvider", "DescopeProvider", "KeycloakAuthProvider", "RemoteAuthProvider",
-            "ScalekitProvider", "SupabaseProvider",
-        ),
-        _RESOURCE,
-    ),
-    "PropelAuthProvider": "Use funcmcp.auth.Auth with Introspection and a ProtectedResource.",
-    "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
-    "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
-    "Auth0JWTVerifier": 'Use funcmcp.auth.BearerTokens with TokenRules(scope_claims=["scope", "permissions"]).',
-    "AWSCognitoTokenVerifier": "Use funcmcp.auth.BearerTokens with TokenRules(clients_without_audience=[...]).",
-    "AzureJWTVerifier": "Use funcmcp.auth.entra.",
-    "IntrospectionTokenVerifier": "Use funcmcp.auth.Introspection.",
     "ClerkTokenVerifier": "Use funcmcp.auth.Introspection.",
     **dict.fromkeys(
         (
@@ -394,11 +468,6 @@ _ELSEWHERE |= {
         ),
         _OF_ACCOUNTS,
     ),
-    "DebugTokenVerifier": f"Use StaticTokenVerifier, or an authenticator of your own. {_TESTS}",
-    "RSAKeyPair": _TESTS,
-    "JWKData": "funcmcp.auth.StaticKeys takes a dict.",
-    "JWKSData": "funcmcp.auth.StaticKeys takes a dict.",
-    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
 }  # fmt: skip
 """Names of authentication in FastMCP. The guide from-fastmcp.md has what to write for each."""
 
