@@ -310,6 +310,7 @@ async def definitions_of(source: Source) -> tuple[ServerFacts, UpstreamLists]:
 
 
 _METHOD_NOT_FOUND = -32601
+_RESOURCE_NOT_FOUND = {-32002, -32602}  # before 2026-07-28, and since
 
 
 async def _items(client: Client, method: str, member: str) -> list[Any]:
@@ -331,7 +332,24 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
             if "resources" not in client.capabilities:
                 raise Failure(f"{client.server_info.get('name')} has no resources.")
             _reject_faulty(faults, "resource", uri)
-            return await client.read_resource(uri)
+            try:
+                return await client.read_resource(uri)
+            except MCPError as error:
+                if error.code not in _RESOURCE_NOT_FOUND:
+                    raise
+                similar = await _similar_resources(client, uri)
+                if not similar:
+                    raise
+                text = f"The server answered with error {error.code}: {one_line(error, 2000)}"
+                raise Failure(f"{text}. Did you mean {' or '.join(similar)}?") from error
+
+
+async def _similar_resources(client: Client, uri: str) -> list[str]:
+    """Return the URIs and the templates of a server that are like a URI."""
+    resources = await _items(client, "resources/list", "resources")
+    templates = await _items(client, "resources/templates/list", "resourceTemplates")
+    uris = [str(item.get("uri")) for item in resources] + [str(item.get("uriTemplate")) for item in templates]
+    return get_close_matches(uri, uris, 3)
 
 
 async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> GetPromptResult:

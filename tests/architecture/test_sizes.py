@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.architecture.trees import tree_of
+from tests.architecture.trees import is_written_by_a_script, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,6 @@ STAND_ALONE = {
     "funcmcp._adapters.azure.triggers.unsupported": "It says what Azure can't do, before anything is registered.",
     "funcmcp._adapters.redis.masters": "Sentinel and clusters, which most servers do not load.",
     "funcmcp._authoring.calling.prompt_call": "A layer: features know functions, calling runs them.",
-    "funcmcp._authoring.calling.resource_read": "As above.",
     "funcmcp._authoring.openapi.pages": "Conventions of APIs, which know no tools.",
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
     "funcmcp._client.orphans": "A program of its own, which outlives the process.",
@@ -85,7 +84,8 @@ def parts() -> dict[str, int]:
 @functools.cache
 def modules() -> dict[str, Path]:
     """Return the files of all modules by their names."""
-    files = {path for package in PACKAGES for path in (SOURCE / package).rglob("*.py") if "templates" not in path.parts}
+    paths = {path for package in PACKAGES for path in (SOURCE / package).rglob("*.py")}
+    files = {path for path in paths if "templates" not in path.parts and not is_written_by_a_script(path)}
     names = {path: ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in files}
     return {name: path for path, name in sorted(names.items())}
 

@@ -66,14 +66,14 @@ async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:
         return PromptResult([Message("Hello"), Message({"a": 1}, role="assistant")], description="A greeting")
 
     assert (await mcp.read_resource("file:///a.json"))["contents"] == [
-        {"uri": "file:///a.json", "mimeType": "application/json", "text": "{}"}
+        {"uri": "file:///a.json", "mimeType": "application/json", "blob": "e30="}
     ]
     assert (await mcp.read_resource("note://all"))["contents"] == [
         {"uri": "note://all", "mimeType": "text/plain", "text": "one"},
         {"uri": "note://all", "mimeType": "application/json", "text": '{"two":2}'},
         {"uri": "note://all", "mimeType": "application/octet-stream", "blob": "Mw=="},
     ]
-    prompt = await mcp.get_prompt("ask")
+    prompt = await mcp.get_prompt("ask", {})
     assert prompt.description == "A greeting"
     assert prompt["messages"][1] == {"role": "assistant", "content": {"type": "text", "text": '{"a":1}'}}
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         FileResource,
         FunctionPrompt,
         FunctionResource,
+        FunctionResourceTemplate,
         FunctionTool,
+        HttpResource,
         Prompt,
         Resource,
         ResourceTemplate,
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
         PromptError,
         ResourceError,
         ResourceNotFoundError,
+        ResourceSecurityError,
         ToolError,
         ValidationError,
     )
@@ -126,7 +129,12 @@ if TYPE_CHECKING:
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
-    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
+    from funcmcp._compat.security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        RequestStateSecurity,
+        ResourceSecurity,
+    )
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
@@ -143,6 +151,17 @@ if TYPE_CHECKING:
         RSAKeyPair,
     )
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.versions import (
+        VersionKey,
+        VersionSpec,
+        compare_versions,
+        dedupe_with_versions,
+        is_version_greater,
+        max_version,
+        min_version,
+        parse_version_key,
+        version_sort_key,
+    )
 
 _HOMES = {
     "_compat.token_verifiers": [
@@ -198,7 +217,9 @@ _HOMES = {
         "FileResource",
         "FunctionPrompt",
         "FunctionResource",
+        "FunctionResourceTemplate",
         "FunctionTool",
+        "HttpResource",
         "Prompt",
         "Resource",
         "ResourceTemplate",
@@ -247,6 +268,7 @@ _HOMES = {
         "PromptError",
         "ResourceError",
         "ResourceNotFoundError",
+        "ResourceSecurityError",
         "ToolError",
         "ValidationError",
     ],
@@ -267,14 +289,32 @@ _HOMES = {
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
-    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
+    "_compat.security": [
+        "DEFAULT_RESOURCE_SECURITY",
+        "INHERIT_SECURITY",
+        "RequestStateSecurity",
+        "ResourceSecurity",
+    ],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.versions": [
+        "VersionKey",
+        "VersionSpec",
+        "compare_versions",
+        "dedupe_with_versions",
+        "is_version_greater",
+        "max_version",
+        "min_version",
+        "parse_version_key",
+        "version_sort_key",
+    ],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "INHERIT_SECURITY",
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
@@ -323,9 +363,11 @@ __all__ = [
     "FileResource",
     "FunctionPrompt",
     "FunctionResource",
+    "FunctionResourceTemplate",
     "FunctionTool",
     "GitHubProvider",
     "GoogleProvider",
+    "HttpResource",
     "HuggingFaceProvider",
     "Icon",
     "Image",
@@ -390,9 +432,13 @@ __all__ = [
     "TransformedTool",
     "UserMessage",
     "ValidationError",
+    "VersionKey",
+    "VersionSpec",
     "WorkOSProvider",
+    "compare_versions",
     "configure_logging",
     "create_proxy",
+    "dedupe_with_versions",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -401,11 +447,16 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_version_greater",
     "lifespan",
+    "max_version",
+    "min_version",
+    "parse_version_key",
     "require_roles",
     "require_scopes",
     "restrict_tag",
     "run_auth_checks",
+    "version_sort_key",
 ]
 
 _ELSEWHERE = {
