@@ -688,7 +688,7 @@ class AzureProvider(ProxyProvider):
             token=f"{endpoint}/token",
             scopes=list(dict.fromkeys(scopes)),
         )
-        self.token_verifier = verifier
+        self.token_verifier: AzureJWTVerifier = verifier
         super().__init__(upstream, base_url, required, chosen, grants_by_provider=True)
 
     @classmethod

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._authoring.results.content import Icon
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.auth import AuthProvider, native_auth
-from funcmcp._compat.authorization_servers import FastMCPProvider, SDKProvider
 from funcmcp._compat.server_settings import DEFAULTS, Settings
 from funcmcp._objects.mappings import only, without, without_none
 from funcmcp._transports.http.options import HTTPOptions
@@ -98,6 +97,8 @@ def provider_in(options: Mapping[str, Any]) -> AuthProvider | None:
     Raises:
         TypeError: There is an authorization server of the official SDK without its settings, or with a verifier.
     """
+    from funcmcp._compat.authorization_servers import FastMCPProvider, SDKProvider  # noqa: PLC0415 - few servers have one
+
     auth, server = options.get("auth"), options.get("auth_server_provider")
     if server is not None:
         if options.get("token_verifier") is not None:

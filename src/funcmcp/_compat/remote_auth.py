@@ -370,14 +370,16 @@ class DescopeProvider(_Provider):
     ) -> None:
         if config_url is not None:
             issuer = _plain(str(config_url).removesuffix("/").removesuffix(_OPENID_METADATA))
-            self.descope_base_url, self.project_id = _descope_project(issuer)
+            url, project = _descope_project(issuer)
         elif project_id is not None and descope_base_url is not None:
             url = _plain(descope_base_url)
-            self.descope_base_url = url if url.startswith(("http://", "https://")) else f"https://{url}"
-            self.project_id = project_id
-            issuer = f"{self.descope_base_url}/v1/apps/{project_id}"
+            url = url if url.startswith(("http://", "https://")) else f"https://{url}"
+            project = project_id
+            issuer = f"{url}/v1/apps/{project}"
         else:
             raise ValueError("Either config_url or both project_id and descope_base_url must be provided")
+        self.descope_base_url: str = url
+        self.project_id: str = project
         self.openid_configuration_url: str = f"{issuer}{_OPENID_METADATA}"
         self.oauth_authorization_server_metadata_url: str = f"{issuer}{_AS_METADATA}"
 
@@ -624,33 +626,26 @@ class MultiAuth(AuthProvider):
         resource_base_url: Any = None,
         required_scopes: list[str] | None = None,
     ) -> None:
-        names, self.verifiers = _named(verifiers)
+        names, listed = _named(verifiers)
+        self.verifiers: list[Any] = listed
         if server_source_id is not None and server is None:
             raise ValueError("server_source_id requires a server")
         if server is None and not self.verifiers:
             raise ValueError("MultiAuth requires at least a server or one verifier")
         self._chosen_scopes = required_scopes
-        if required_scopes is None and server is not None:
-            required_scopes = server.required_scopes
-        super().__init__(
-            base_url or getattr(server, "base_url", None),
-            required_scopes,
-            resource_base_url or getattr(server, "resource_base_url", None),
-        )
-        self.server = server
-        if resource_base_url is not None and server is not None:
-            server.resource_base_url = self.resource_base_url
-        self._sources: list[Any] = [*([] if server is None else [server]), *self.verifiers]
-        self._source_ids: list[str] = [
-            name or _identity_of(source)
-            for name, source in zip(
-                [*([] if server is None else [server_source_id]), *names], self._sources, strict=True
-            )
-        ]
-        if not all(isinstance(name, str) and name.strip() and name == name.strip() for name in self._source_ids):
-            raise ValueError("MultiAuth source IDs must be nonempty strings without outer whitespace")
-        if len(set(self._source_ids)) != len(self._source_ids):
-            raise ValueError("MultiAuth source IDs must be unique; name each distinct source explicitly")
+        scopes = required_scopes
+        if server is not None:
+            scopes = server.required_scopes if scopes is None else scopes
+            base_url = base_url or server.base_url
+            if resource_base_url is not None:
+                server.resource_base_url = url_of(resource_base_url)
+            resource_base_url = server.resource_base_url
+        super().__init__(base_url, scopes, resource_base_url)
+        self.server: AuthProvider | None = server
+        of_server = [] if server is None else [(server_source_id, server)]
+        sources = [*of_server, *zip(names, self.verifiers, strict=True)]
+        self._sources: list[Any] = [source for _, source in sources]
+        self._source_ids: list[str] = _checked_ids([name or _identity_of(source) for name, source in sources])
 
     @property
     def source_ids(self) -> list[str]:
@@ -742,6 +737,15 @@ def _named(verifiers: Any) -> tuple[list[str | None], list[Any]]:
         return list(names), list(verifiers.values())
     listed = [verifiers] if isinstance(verifiers, TokenVerifier) else list(verifiers or [])
     return [None] * len(listed), listed
+
+
+def _checked_ids(names: list[str]) -> list[str]:
+    """Return the names of sources; raise ValueError if one is empty or two are the same."""
+    if not all(name.strip() and name == name.strip() for name in names):
+        raise ValueError("MultiAuth source IDs must be nonempty strings without outer whitespace")
+    if len(set(names)) != len(names):
+        raise ValueError("MultiAuth source IDs must be unique; name each distinct source explicitly")
+    return names
 
 
 def _identity_of(source: Any) -> str:

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.security import ResourceSecurity
     from funcmcp._server.calls.context import RequestContext
@@ -150,7 +151,7 @@ class FastMCP(ServerLists):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
-        self.auth_provider = chosen.pop("auth_provider", None)
+        self.auth_provider: AuthProvider | None = chosen.pop("auth_provider", None)
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)

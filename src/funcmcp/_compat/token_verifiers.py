@@ -122,7 +122,7 @@ class JWTVerifier(TokenVerifier):
                 "funcmcp.compat does not support ssrf_safe=True of JWTVerifier. Name only URLs of keys that you trust."
             )
         self.public_key = public_key
-        self.jwks_uri = None if jwks_uri is None else str(jwks_uri)
+        self.jwks_uri: str | None = None if jwks_uri is None else str(jwks_uri)
         self.issuer = issuer
         self.audience = audience
         self.algorithm: str = _checked_algorithm(algorithm or "RS256", public_key, jwks_uri)

@@ -298,8 +298,7 @@ class OAuthProxy:
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, issuer, path = _checked_place(url, issuer)
-        self._endpoints = _endpoints_below(path, self._userinfo, _checked_callback(callback_path))
+        url, issuer = _checked_place(url, issuer)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -321,13 +320,19 @@ class OAuthProxy:
             claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
-            callback_path=callback_path,
+            callback_path=_checked_callback(callback_path),
             dpop=checked_dpop("OAuthProxy", dpop),
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
         self.resource: ProtectedResource = _resource(url, issuer, scopes)
+
+    @cached_property
+    def _endpoints(self) -> Mapping[str, _Endpoint]:
+        """The endpoints by path."""
+        settings = self._settings
+        return _endpoints_below(settings.issuer.removeprefix(settings.origin), self._userinfo, settings.callback_path)
 
     @property
     def dpop(self) -> DPoP | None:
@@ -660,11 +665,11 @@ def _assertions(
     return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
 
 
-def _checked_place(url: str, issuer: str | None) -> tuple[str, str, str]:
-    """Return the URL, the issuer and the path of the issuer, without slashes at the end; raise ValueError."""
+def _checked_place(url: str, issuer: str | None) -> tuple[str, str]:
+    """Return the URL and the issuer, without slashes at the end; raise ValueError."""
     url, origin = _checked_url(url)
     issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-    return url, issuer, issuer.removeprefix(origin)
+    return url, issuer
 
 
 def _checked_url(url: str) -> tuple[str, str]:
