@@ -303,7 +303,7 @@ class OAuthProxy:
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
-        self._settings = settings = ProxySettings(
+        self._settings = ProxySettings(
             url=url,
             issuer=issuer,
             upstream=_checked_upstream(upstream),
@@ -325,8 +325,12 @@ class OAuthProxy:
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
-        self._bearer = _check_of_tokens(settings)
         self.resource: ProtectedResource = _resource(url, issuer, scopes)
+
+    @cached_property
+    def _bearer(self) -> _OwnTokens:
+        """Checks the access tokens of the proxy."""
+        return _check_of_tokens(self._settings)
 
     @cached_property
     def _endpoints(self) -> Mapping[str, _Endpoint]:
