@@ -48,10 +48,10 @@ def server(auth: Any) -> FastMCP:
     mcp = FastMCP("orders", auth=auth, stateless_http=True)
 
     @mcp.tool
-    def who() -> list[Any]:
+    def who() -> dict[str, Any]:
         token = get_access_token()
         assert token is not None
-        return [token.token, token.scopes, token.subject, token.claims.get("login")]
+        return {"parts": [token.token, token.scopes, token.subject, token.claims.get("login")]}
 
     @mcp.tool(auth=require_scopes("admin"))
     def close() -> str:
@@ -83,7 +83,7 @@ async def test_a_user_signs_in_and_calls_a_tool() -> None:
     token = await signed_in(mcp, "read")
     async with client(mcp) as http:
         result = (await call(http, token, "who")).json()["result"]
-        assert result["structuredContent"]["result"] == ["", ["read"], "ann", "ann1"]
+        assert result["structuredContent"]["parts"] == ["", ["read"], "ann", "ann1"]
         assert (await call(http, "at", "who")).status_code == 401
     assert (await mcp.auth.verify_token(token)).subject == "ann"
     assert await mcp.auth.verify_token("at") is None
@@ -127,12 +127,9 @@ async def test_the_redirect_uri_is_the_one_that_is_registered_for_fastmcp() -> N
 
 
 async def test_a_signing_key_and_a_store_keep_sign_ins() -> None:
-    options = {
-        "jwt_signing_key": "secret",
-        "client_storage": MemorySignIns(),
-        "fastmcp_access_token_expiry_seconds": 60,
-    }
-    first, second = server(proxy(**options)), server(proxy(**options))
+    options: dict[str, Any] = {"jwt_signing_key": "secret", "client_storage": MemorySignIns()}
+    first = server(proxy(fastmcp_access_token_expiry_seconds=60, **options))
+    second = server(proxy(**options))
     token = await signed_in(first, "read")
     assert (await second.auth.verify_token(token)) is not None
     assert await server(proxy(jwt_signing_key="other")).auth.verify_token(token) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,8 @@ async def test_a_token_that_is_not_for_the_server_is_refused(claims: dict[str, A
 async def test_only_the_algorithm_and_the_key_of_the_author_count() -> None:
     other = RSAKeyPair.generate().create_token("ann", ISSUER, AUDIENCE)
     assert await verifier().verify_token(other) is None
-    public = OctKey.import_key(PAIR.public_key)
+    text = urlsafe_b64encode(PAIR.public_key.encode()).rstrip(b"=").decode()
+    public = OctKey.import_key({"kty": "oct", "k": text})
     confused = jwt.encode({"alg": "HS256"}, {"iss": ISSUER, "aud": AUDIENCE}, public, algorithms=["HS256"])
     assert await verifier().verify_token(confused) is None
     key = RSAKey.import_key(PAIR.private_key.get_secret_value())

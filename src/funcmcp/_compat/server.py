@@ -185,8 +185,7 @@ class FastMCP(ServerLists):
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         self._apply_options(options)
-        if self.auth_provider is not None:
-            self._serve_routes_of(self.auth_provider)
+        self._serve_routes_of(self.auth_provider)
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""

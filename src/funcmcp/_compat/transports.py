@@ -343,9 +343,9 @@ class ServerTransports(MCPServer):
         path = options.pop("sse_path", None) or options.pop("path", None)
         return self.http_app(path, transport="sse", **options)
 
-    def _serve_routes_of(self, provider: AuthProvider) -> None:
-        """Serve the routes of a provider of authentication."""
-        for route in provider.served_routes(self.settings.streamable_http_path):
+    def _serve_routes_of(self, provider: AuthProvider | None) -> None:
+        """Serve the routes of a provider of authentication, if there is one."""
+        for route in () if provider is None else provider.served_routes(self.settings.streamable_http_path):
             methods = sorted(set(route.methods or ("GET",)) - {"HEAD"})
             self.custom_route(route.path, methods)(route.endpoint)
 
