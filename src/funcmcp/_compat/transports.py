@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-<<<<<<< HEAD
     from funcmcp._auth.access import Access
-=======
     from funcmcp._compat.auth import AuthProvider
->>>>>>> main
     from funcmcp._compat.server_settings import Settings
     from funcmcp._transports.http.endpoints.application_response import Application
 
