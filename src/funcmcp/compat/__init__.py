@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
+        FastMCPDeprecationWarning,
         FastMCPError,
         InsufficientScopeError,
         InvalidSignature,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.ping import PingMiddleware
     from funcmcp._compat.provider import AggregateProvider, Provider
     from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
     from funcmcp._compat.rate_limiting import (
@@ -227,6 +229,7 @@ _HOMES = {
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
+        "FastMCPDeprecationWarning",
         "FastMCPError",
         "InsufficientScopeError",
         "InvalidSignature",
@@ -246,6 +249,7 @@ _HOMES = {
     "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
     "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.ping": ["PingMiddleware"],
     "_compat.provider": ["AggregateProvider", "Provider"],
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.rate_limiting": [
@@ -352,6 +356,7 @@ __all__ = [
     "ElicitationResult",
     "ErrorHandlingMiddleware",
     "FastMCP",
+    "FastMCPDeprecationWarning",
     "FastMCPError",
     "FastMCPProvider",
     "FastMCPProxy",
@@ -387,6 +392,7 @@ __all__ = [
     "NotFoundError",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
+    "PingMiddleware",
     "Progress",
     "Prompt",
     "PromptError",
