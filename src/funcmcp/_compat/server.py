@@ -43,6 +43,7 @@ from funcmcp._compat.options import (
     ignored_component_options,
     ignored_mount_options,
     ignored_server_options,
+    protocol_options,
     sessions_option,
 )
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
@@ -61,7 +62,7 @@ from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import ProtocolOptions, ServerInfo
+from funcmcp._server.options import ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,6 +117,8 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
+    _list_ttl = 0.0
+    """Seconds for which clients may cache lists by default."""
     _raises_sdk_errors = False
     _default_policy = "warn"
     _default_name: str | None = None
@@ -174,7 +177,7 @@ class FastMCP(ServerLists):
             version=checked_version(version) or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None) or ProtocolOptions(page_size=options.get("list_page_size")),
+            protocol=chosen.pop("protocol", None) or protocol_options(options, self._list_ttl),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
@@ -756,6 +759,7 @@ class MCPServer(FastMCP):
     """
 
     _shows_errors = False
+    _list_ttl = 60.0
     _raises_sdk_errors = True
     _renders_prompts = True
     _default_policy = "keep"

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         ToolError,
         ValidationError,
     )
+    from funcmcp._compat.http_apps import create_sse_app, create_streamable_http_app
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import (
@@ -198,6 +199,7 @@ _HOMES = {
         "ToolError",
         "ValidationError",
     ],
+    "_compat.http_apps": ["create_sse_app", "create_streamable_http_app"],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.loggers": ["configure_logging", "get_logger"],
     "_compat.middleware": [
@@ -333,6 +335,8 @@ __all__ = [
     "compare_versions",
     "configure_logging",
     "create_proxy",
+    "create_sse_app",
+    "create_streamable_http_app",
     "dedupe_with_versions",
     "forward",
     "forward_raw",
