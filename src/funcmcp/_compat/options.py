@@ -26,7 +26,7 @@ _SERVER = frozenset(
         *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
-        *("include_tags", "exclude_tags", "transforms", "resource_security"),
+        *("include_tags", "exclude_tags", "include_fastmcp_meta", "transforms", "resource_security"),
         *("cache_ttl", "cache_scope"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
@@ -37,7 +37,7 @@ _SERVER = frozenset(
 
 _WITHOUT_MEANING = frozenset(
     {
-        *("cache_expiration_seconds", "include_fastmcp_meta", "resource_prefix_format", "tool_serializer"),
+        *("cache_expiration_seconds", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
         *("telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
@@ -54,7 +54,7 @@ _UNSUPPORTED = {
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("serializer", "run_in_thread", "app", "key", "validate_output"),
+    "tool": ("serializer", "app", "key", "validate_output"),
     "resource": ("key",),
     "prompt": ("key",),
 }
@@ -189,11 +189,11 @@ def ignored_mount_options(options: Mapping[str, Any]) -> list[str]:
     Raises:
         TypeError: An option does not exist, or funcmcp has nothing for it.
     """
-    if options.get("tool_names"):
-        raise TypeError("mount of funcmcp.compat has no option 'tool_names'. Choose the names in the mounted server.")
-    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING - {"tool_names"})
+    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING)
     if unknown:
-        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace.")
+        raise TypeError(
+            f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace, tool_names."
+        )
     return [name for name in options if options[name] is not None]
 
 

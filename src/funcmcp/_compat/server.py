@@ -34,6 +34,7 @@ from funcmcp._compat.functions import (
     with_result,
 )
 from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -50,13 +51,15 @@ from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
-from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
 from funcmcp._compat.task_config import task_option
+from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
+from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
+    from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.security import ResourceSecurity
@@ -156,6 +160,7 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
+        self._sends_tags = not self._raises_sdk_errors and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -504,6 +509,8 @@ class FastMCP(ServerLists):
             ),
             shown_if=condition_of(component),
         )
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         if not self._makes_way(component, feature):
@@ -632,15 +639,17 @@ class FastMCP(ServerLists):
         *,
         namespace: str | None = None,
         transforms: Sequence[Any] = (),
+        tool_names: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """Serve the features of another server, too, under a prefix.
+        """Serve the features of another server, too, under a prefix. Of equal names, the first one counts.
 
         Args:
             server: The other server.
             prefix: The prefix. Old versions of FastMCP take it first.
             namespace: The prefix under its name in FastMCP 3.
             transforms: Transforms of `funcmcp.transforms` for the features of this mount.
+            tool_names: Other names of tools, by their names in the other server, before the prefix.
             options: Other options of FastMCP, which change nothing here.
 
         Raises:
@@ -649,8 +658,9 @@ class FastMCP(ServerLists):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        screened = partial(_screened, policy=self.resource_security)
-        super().mount(server, prefix or namespace, transforms=[*transforms, screened])
+        if server is self:
+            raise ValueError("Cannot mount a server onto itself")
+        mount(self, server, prefix or namespace, transforms, tool_names)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -761,6 +771,7 @@ class MCPServer(FastMCP):
     _shows_errors = False
     _list_ttl = 60.0
     _raises_sdk_errors = True
+    _raises_tool_errors = False
     _renders_prompts = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
@@ -870,22 +881,30 @@ def _info(options: dict[str, Any]) -> ServerInfo:
     )
 
 
-def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
-    output_schema = options.pop("output_schema", ...)
-    structured = options.pop("structured_output", None)
-    has_schema = output_schema is not None and output_schema is not False and structured is not False
     task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
+    if component.marks_results:
+        tool = make_marked_tool(component, _common(component, chosen), server.services)
+    else:
+        tool = _make_sdk_tool(component, chosen, server.services)
+    return replace(tool, interactive=True)
+
+
+def _make_sdk_tool(component: Component, chosen: dict[str, Any], services: Services) -> Any:
+    chosen.pop("run_in_thread", None)
+    output_schema = chosen.pop("output_schema", ...)
+    structured = chosen.pop("structured_output", None)
+    has_schema = output_schema is not None and output_schema is not False and structured is not False
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
     elif has_schema and (schema := schema_of_result(component.fn)) is not None:
         chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
     function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
-    tool = make_tool(function, _common(component, chosen), server.services)
-    return replace(tool, interactive=True)
+    return make_tool(function, _common(component, chosen), services)
 
 
 def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
@@ -920,14 +939,6 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         handler = checked_reads(component, resource.handler)
         resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
-
-
-def _screened(feature: Any, *, policy: ResourceSecurity | None) -> Any:
-    """Return a feature of a mounted server; a template also rejects what the policy of this server does."""
-    if not isinstance(feature, features.ResourceTemplate):
-        return feature
-    screening = with_screening_of(feature.template.screening, policy)
-    return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:
