@@ -31,6 +31,7 @@ STAND_ALONE = {
     "funcmcp._authoring.calling.prompt_call": "A layer: features know functions, calling runs them.",
     "funcmcp._authoring.openapi.pages": "Conventions of APIs, which know no tools.",
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
+    "funcmcp._compat.in_process": "A defence of its own: which requests need no check of their Host.",
     "funcmcp._client.orphans": "A program of its own, which outlives the process.",
     "funcmcp._oauth_proxy.renewals": "Memory between requests; the settings only hold it.",
     "funcmcp._compat.direct_calls": "What calls return and raise, which knows no lists.",
