@@ -140,10 +140,10 @@ class Mounting:
         self._server = mounted.server
         self._calls = FeatureCalls(self._server.keys, self._server.parts.used_states, self._server.options.show_errors)
         self._tool_calls = ToolCalls(self._calls, self._server.results)
-        all_transforms = listed_transforms(transforms)
+        self._transforms = listed_transforms(transforms)
         if namespace is not None:
-            all_transforms.append(namespace)
-        self._copies = TransformedFeatures(self._add, self._remove, all_transforms)
+            self._transforms.append(namespace)
+        self._copies = TransformedFeatures(self._add, self._remove, self._transforms)
 
     def _add(self, feature: Addable) -> None:
         """Add a feature to the server above, unless its name is taken and the existing one is kept."""
@@ -192,7 +192,7 @@ class Mounting:
         """Serve the features of the mounted server's providers, too."""
         from funcmcp._app.providing import follow  # noqa: PLC0415 - few servers have providers
 
-        follow(self._above, self._mounted)
+        follow(self._above, self._mounted, self._copy_of, self._transforms)
 
     def _changed(self, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister) and (feature.is_built_in or self._is_of_uploads(feature)):

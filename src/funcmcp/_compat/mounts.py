@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._app import mounting
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat.security import with_screening_of
 from funcmcp._server.catalog.features import ResourceTemplate
+from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def mount(
         transforms: Transforms of the features.
         tool_names: Other names of tools, by their names in the other server.
     """
-    changes = [*transforms, partial(_screened, policy=above.resource_security)]
+    changes = [*transforms, Screened(above.resource_security)]
     if tool_names:
         from funcmcp.transforms import ToolChange, ToolTransform  # noqa: PLC0415 - few mounts rename tools
 
@@ -42,9 +42,19 @@ def mount(
     mounting.mount(runtime_of(above), runtime_of(server), prefix or None, changes, keeps_existing=True)
 
 
-def _screened(feature: Any, *, policy: ResourceSecurity | None) -> Any:
-    """Return a feature of a mounted server; a template also rejects what the policy of the server above does."""
-    if not isinstance(feature, ResourceTemplate):
-        return feature
-    screening = with_screening_of(feature.template.screening, policy)
-    return replace(feature, template=feature.template.with_screening(screening))
+class Screened(NativeTransform):
+    """Lets templates of a mounted server also reject what the policy of the server above does.
+
+    Args:
+        policy: The policy; None for none.
+    """
+
+    def __init__(self, policy: ResourceSecurity | None) -> None:
+        self._policy = policy
+
+    def __call__(self, feature: Any) -> Any:
+        """Return the feature of the mounted server with both policies."""
+        if not isinstance(feature, ResourceTemplate):
+            return feature
+        screening = with_screening_of(feature.template.screening, self._policy)
+        return replace(feature, template=feature.template.with_screening(screening))
