@@ -255,8 +255,6 @@ async def test_options_of_mount_are_logged_or_refused(caplog: pytest.LogCaptureF
         assert caplog.messages == ["mount of funcmcp.compat ignores options: as_proxy, tool_separator."]
     with pytest.raises(TypeError, match="Unknown option 'colour' of mount"):
         mcp.mount(FastMCP("b"), "b", colour="red")
-    with pytest.raises(TypeError, match="no option 'tool_names'"):
-        mcp.mount(FastMCP("c"), tool_names={"add": "plus"})
 
 
 async def test_keys_select_features_as_in_fastmcp() -> None:
