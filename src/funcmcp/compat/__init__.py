@@ -95,6 +95,20 @@ if TYPE_CHECKING:
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
+    from funcmcp._compat.oauth_providers import (
+        Auth0Provider,
+        AWSCognitoProvider,
+        AzureProvider,
+        ClerkProvider,
+        DiscordProvider,
+        GitHubProvider,
+        GoogleProvider,
+        HuggingFaceProvider,
+        OAuthProxy,
+        OCIProvider,
+        OIDCProxy,
+        WorkOSProvider,
+    )
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
     from funcmcp._compat.provider import AggregateProvider, Provider
@@ -105,6 +119,17 @@ if TYPE_CHECKING:
         SlidingWindowRateLimiter,
         SlidingWindowRateLimitingMiddleware,
         TokenBucketRateLimiter,
+    )
+    from funcmcp._compat.remote_auth import (
+        Auth0MCPProvider,
+        AuthKitProvider,
+        DescopeProvider,
+        KeycloakAuthProvider,
+        MultiAuth,
+        PropelAuthProvider,
+        RemoteAuthProvider,
+        ScalekitProvider,
+        SupabaseProvider,
     )
     from funcmcp._compat.request_logging import (
         DetailedTimingMiddleware,
@@ -152,6 +177,18 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.standalone import prompt, resource, tool
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.token_verifiers import (
+        Auth0JWTVerifier,
+        AWSCognitoTokenVerifier,
+        AzureJWTVerifier,
+        BearerAuthProvider,
+        DebugTokenVerifier,
+        IntrospectionTokenVerifier,
+        JWKData,
+        JWKSData,
+        JWTVerifier,
+        RSAKeyPair,
+    )
     from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
     from funcmcp._compat.versions import (
@@ -167,6 +204,43 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
+    ],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.auth_middleware": ["AuthMiddleware"],
@@ -316,18 +390,27 @@ _HOMES = {
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "AWSCognitoProvider",
+    "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
     "AccessToken",
     "AggregateProvider",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
+    "Auth0JWTVerifier",
+    "Auth0MCPProvider",
+    "Auth0Provider",
     "AuthCheck",
     "AuthContext",
+    "AuthKitProvider",
     "AuthMiddleware",
     "AuthProvider",
     "AuthorizationError",
+    "AzureJWTVerifier",
+    "AzureProvider",
     "BM25SearchTransform",
+    "BearerAuthProvider",
     "BinaryResource",
     "CacheStatistics",
     "CallArgument",
@@ -335,6 +418,7 @@ __all__ = [
     "CallToolSettings",
     "CancelledElicitation",
     "ClaudeSkillsProvider",
+    "ClerkProvider",
     "CodexSkillsProvider",
     "Context",
     "ContextManagerLifespan",
@@ -345,11 +429,14 @@ __all__ = [
     "CurrentHeaders",
     "CurrentRequest",
     "CursorSkillsProvider",
+    "DebugTokenVerifier",
     "DeclinedElicitation",
     "Depends",
+    "DescopeProvider",
     "DetailedTimingMiddleware",
     "DirectoryResource",
     "DisabledError",
+    "DiscordProvider",
     "Elicit",
     "ElicitationResult",
     "ErrorHandlingMiddleware",
@@ -366,13 +453,21 @@ __all__ = [
     "FunctionTool",
     "GeminiSkillsProvider",
     "GetPromptSettings",
+    "GitHubProvider",
+    "GoogleProvider",
     "GooseSkillsProvider",
     "HTTPRoute",
     "HttpResource",
+    "HuggingFaceProvider",
     "Icon",
     "Image",
     "InsufficientScopeError",
+    "IntrospectionTokenVerifier",
     "InvalidSignature",
+    "JWKData",
+    "JWKSData",
+    "JWTVerifier",
+    "KeycloakAuthProvider",
     "Lifespan",
     "ListPromptsSettings",
     "ListResourcesSettings",
@@ -386,7 +481,11 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "MultiAuth",
     "NotFoundError",
+    "OAuthProxy",
+    "OCIProvider",
+    "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
     "Progress",
@@ -394,13 +493,16 @@ __all__ = [
     "PromptError",
     "PromptResult",
     "PromptToolMiddleware",
+    "PropelAuthProvider",
     "Provider",
     "ProxyClient",
     "ProxyProvider",
+    "RSAKeyPair",
     "RateLimitError",
     "RateLimitingMiddleware",
     "ReadResourceSettings",
     "RegexSearchTransform",
+    "RemoteAuthProvider",
     "RequestStateSecurity",
     "Resolve",
     "Resource",
@@ -419,6 +521,7 @@ __all__ = [
     "RouteMap",
     "Sample",
     "SamplingResult",
+    "ScalekitProvider",
     "Settings",
     "Shared",
     "SharedMethodSettings",
@@ -429,6 +532,7 @@ __all__ = [
     "StatefulProxyClient",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
+    "SupabaseProvider",
     "TaskConfig",
     "TextResource",
     "TimingMiddleware",
@@ -447,6 +551,7 @@ __all__ = [
     "ValidationError",
     "VersionKey",
     "VersionSpec",
+    "WorkOSProvider",
     "compare_versions",
     "configure_logging",
     "create_proxy",
@@ -500,47 +605,16 @@ _ELSEWHERE = {
 }
 """Names of other frameworks that are not here, and what to use."""
 
-_PROXY = "Use funcmcp.auth.OAuthProxy with the upstream"
-_RESOURCE = (
-    "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or "
-    "funcmcp.auth.OAuthProxy with the upstream OIDC."
-)
 _OF_ACCOUNTS = (
     "Use funcmcp.auth.OAuthProxy, whose tokens are its own, or write a TokenVerifier whose verify_token asks the API."
 )
 _TESTS = "Use funcmcp.testing.SignedIn in tests, and funcmcp run --sign-in-as on your machine."
 
 _ELSEWHERE |= {
-    # Providers of sign-in
-    "OAuthProxy": f"{_PROXY} OIDC or OAuth2, and MCPServer(auth=...).",
     "OAuthProvider": "Use funcmcp.auth.OAuthProxy, in front of an identity provider.",
-    **dict.fromkeys(
-        ("Auth0Provider", "AWSCognitoProvider", "ClerkProvider", "HuggingFaceProvider", "OCIProvider", "OIDCProxy"),
-        f"{_PROXY} OIDC.",
-    ),
-    "WorkOSProvider": f"{_PROXY} OIDC.",
-    "AzureProvider": f"{_PROXY} EntraID, or funcmcp.auth.entra.",
-    "DiscordProvider": f"{_PROXY} OAuth2.",
-    "GitHubProvider": f"{_PROXY} GitHub.",
-    "GoogleProvider": f"{_PROXY} Google.",
     "IdentityAssertion": "Use funcmcp.auth.OAuthProxy(identity_assertions=...).",
     "EntraOBOToken": "Use Context.upstream_token, and EntraID(on_behalf_of=...) as the upstream of OAuthProxy.",
     "InMemoryOAuthProvider": _TESTS,
-    # Verifiers of tokens
-    **dict.fromkeys(
-        (
-            "Auth0MCPProvider", "AuthKitProvider", "DescopeProvider", "KeycloakAuthProvider", "RemoteAuthProvider",
-            "ScalekitProvider", "SupabaseProvider",
-        ),
-        _RESOURCE,
-    ),
-    "PropelAuthProvider": "Use funcmcp.auth.Auth with Introspection and a ProtectedResource.",
-    "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
-    "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
-    "Auth0JWTVerifier": 'Use funcmcp.auth.BearerTokens with TokenRules(scope_claims=["scope", "permissions"]).',
-    "AWSCognitoTokenVerifier": "Use funcmcp.auth.BearerTokens with TokenRules(clients_without_audience=[...]).",
-    "AzureJWTVerifier": "Use funcmcp.auth.entra.",
-    "IntrospectionTokenVerifier": "Use funcmcp.auth.Introspection.",
     "ClerkTokenVerifier": "Use funcmcp.auth.Introspection.",
     **dict.fromkeys(
         (
@@ -549,11 +623,6 @@ _ELSEWHERE |= {
         ),
         _OF_ACCOUNTS,
     ),
-    "DebugTokenVerifier": f"Use StaticTokenVerifier, or an authenticator of your own. {_TESTS}",
-    "RSAKeyPair": _TESTS,
-    "JWKData": "funcmcp.auth.StaticKeys takes a dict.",
-    "JWKSData": "funcmcp.auth.StaticKeys takes a dict.",
-    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
 }  # fmt: skip
 """Names of authentication in FastMCP. The guide from-fastmcp.md has what to write for each."""
 
