@@ -31,6 +31,7 @@ STAND_ALONE = {
     "funcmcp._adapters.azure.triggers.unsupported": "It says what Azure can't do, before anything is registered.",
     "funcmcp._adapters.redis.masters": "Sentinel and clusters, which most servers do not load.",
     "funcmcp._authoring.calling.prompt_call": "A layer: features know functions, calling runs them.",
+    "funcmcp._compat.mixin": "A class for authors; the bulk calls are one of its users.",
     "funcmcp._authoring.openapi.pages": "Conventions of APIs, which know no tools.",
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
     "funcmcp._compat.in_process": "A defence of its own: which requests need no check of their Host.",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from funcmcp._auth.access import Access
     from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._transports.http.endpoints.application_response import Application
@@ -381,16 +382,35 @@ class ServerTransports(MCPServer):
         Raises:
             ModuleNotFoundError: Starlette is not installed.
         """
-        _, route_class = _starlette_classes()
+        access = access_of(path, {"allow_anonymous": True})
 
         def register(function: F) -> F:
-            route = route_class(path, function, methods=list(methods), name=name, include_in_schema=include_in_schema)
-            handler = RouteApplication(_starlette_route(self, route))
-            access = access_of(path, {"allow_anonymous": True})
-            methods_of_route = tuple(sorted(route.methods))
-            runtime_of(self).add_route(CustomRoute(path, methods_of_route, handler, access, None, route.path_regex))
-            self.served_routes.append(route)
-            self.route_application.router.routes.append(route)
+            options = {"methods": list(methods), "name": name, "include_in_schema": include_in_schema}
+            add_starlette_route(self, path, function, access=access, **options)
             return function
 
         return register
+
+
+def add_starlette_route(
+    server: ServerTransports, path: str, function: Callable[..., Any], *, access: Access, **options: Any
+) -> None:
+    """Serve a function at a path.
+
+    Args:
+        server: The server.
+        path: The path, in the form of Starlette.
+        function: The function, which gets Starlette's request.
+        access: Who may use the route.
+        options: Options of Starlette's route.
+
+    Raises:
+        ModuleNotFoundError: Starlette is not installed.
+    """
+    _, route_class = _starlette_classes()
+    route = route_class(path, function, **options)
+    handler = RouteApplication(_starlette_route(server, route))
+    methods = tuple(sorted(route.methods))
+    runtime_of(server).add_route(CustomRoute(path, methods, handler, access, None, route.path_regex))
+    server.served_routes.append(route)
+    server.route_application.router.routes.append(route)
