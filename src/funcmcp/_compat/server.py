@@ -36,6 +36,7 @@ from funcmcp._compat.functions import (
 )
 from funcmcp._compat.middleware_adapters import as_mcp_error, sdk_middleware
 from funcmcp._compat.middleware_switch import run_again
+from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -45,13 +46,14 @@ from funcmcp._compat.options import (
     ignored_component_options,
     ignored_mount_options,
     ignored_server_options,
+    protocol_options,
     sessions_option,
 )
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
-from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
@@ -65,9 +67,8 @@ from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
-from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import ProtocolOptions, ServerInfo
+from funcmcp._server.options import ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider import Provider
@@ -120,7 +122,12 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
+    _list_ttl = 0.0
+    """Seconds for which clients may cache lists by default."""
     _raises_sdk_errors = False
+    is_of_sdk = False
+    """Whether the server is one with the names of the official SDK."""
+
     _default_policy = "warn"
     _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
@@ -143,10 +150,12 @@ class FastMCP(ServerLists):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self.auth_provider: AuthProvider | None = chosen.pop("auth_provider", None)
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
-        self._sends_tags = not self._raises_sdk_errors and options.get("include_fastmcp_meta") is not False
+        self.client_log_level: str | None = options.get("client_log_level")
+        self._sends_tags = not self.is_of_sdk and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -169,7 +178,7 @@ class FastMCP(ServerLists):
             version=checked_version(version) or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None) or ProtocolOptions(page_size=options.get("list_page_size")),
+            protocol=chosen.pop("protocol", None) or protocol_options(options, self._list_ttl),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
@@ -183,6 +192,7 @@ class FastMCP(ServerLists):
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         self._apply_options(options)
+        self._serve_routes_of(self.auth_provider)
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
@@ -691,15 +701,17 @@ class FastMCP(ServerLists):
         *,
         namespace: str | None = None,
         transforms: Sequence[Any] = (),
+        tool_names: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """Serve the features of another server, too, under a prefix.
+        """Serve the features of another server, too, under a prefix. Of equal names, the first one counts.
 
         Args:
             server: The other server.
             prefix: The prefix. Old versions of FastMCP take it first.
             namespace: The prefix under its name in FastMCP 3.
             transforms: Transforms of `funcmcp.transforms` for the features of this mount.
+            tool_names: Other names of tools, by their names in the other server, before the prefix.
             options: Other options of FastMCP, which change nothing here.
 
         Raises:
@@ -708,7 +720,9 @@ class FastMCP(ServerLists):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        super().mount(server, prefix or namespace, transforms=[*transforms, Screened(self.resource_security)])
+        if server is self:
+            raise ValueError("Cannot mount a server onto itself")
+        mount(self, server, prefix or namespace, transforms, tool_names)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -794,14 +808,14 @@ class FastMCP(ServerLists):
     def _state_of(self, request: RequestContext) -> dict[str, Any]:
         """Return the state of a request's session in this process, or a new one if the request has no session.
 
-        On stdio the process is the session. Tasks, direct calls and other requests without a session id may be of any
-        caller, so they share nothing.
+        A connection without a session id may be one itself, and on stdio the process is one. Tasks, direct calls and
+        other requests without a session id may be of any caller, so they share nothing.
         """
         key = request.client.session_id
         if key is None:
             if request.http is not None or not request.by_user:
                 return {}
-            key = "stdio"
+            key = request.client.connection_id or "stdio"
         if key in self._states:
             self._states.move_to_end(key)
         elif len(self._states) >= _MAX_STATES:
@@ -817,7 +831,9 @@ class MCPServer(FastMCP):
     """
 
     _shows_errors = False
+    _list_ttl = 60.0
     _raises_sdk_errors = True
+    is_of_sdk = True
     _raises_tool_errors = False
     _renders_prompts = True
     _default_policy = "keep"
@@ -970,24 +986,6 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         handler = checked_reads(component, resource.handler)
         resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
-
-
-class Screened(NativeTransform):
-    """Lets templates of a mounted server also reject what the policy of the server above does.
-
-    Args:
-        policy: The policy; None for none.
-    """
-
-    def __init__(self, policy: ResourceSecurity | None) -> None:
-        self._policy = policy
-
-    def __call__(self, feature: Any) -> Any:
-        """Return the feature of the mounted server with both policies."""
-        if not isinstance(feature, features.ResourceTemplate):
-            return feature
-        screening = with_screening_of(feature.template.screening, self._policy)
-        return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -7,9 +7,11 @@ from funcmcp._compat.module_trees import names_of
 if TYPE_CHECKING:
     from funcmcp.compat import AuthorizationError as AuthorizationError
     from funcmcp.compat import DisabledError as DisabledError
+    from funcmcp.compat import FastMCPDeprecationWarning as FastMCPDeprecationWarning
     from funcmcp.compat import FastMCPError as FastMCPError
     from funcmcp.compat import InsufficientScopeError as InsufficientScopeError
     from funcmcp.compat import InvalidSignature as InvalidSignature
+    from funcmcp.compat import McpError as McpError
     from funcmcp.compat import NotFoundError as NotFoundError
     from funcmcp.compat import PromptError as PromptError
     from funcmcp.compat import ResourceError as ResourceError
@@ -21,9 +23,11 @@ else:
         "funcmcp.compat": [
             "AuthorizationError",
             "DisabledError",
+            "FastMCPDeprecationWarning",
             "FastMCPError",
             "InsufficientScopeError",
             "InvalidSignature",
+            "McpError",
             "NotFoundError",
             "PromptError",
             "ResourceError",
