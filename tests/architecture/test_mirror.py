@@ -173,6 +173,8 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/middleware_adapters.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/middleware_messages.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/middleware_switch.py": "tests/compat/test_middleware",
+    "src/funcmcp/_compat/notification_hooks.py": "tests/compat/test_middleware",
+    "src/funcmcp/_server/notifications.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/server_middleware.py": "tests/compat/test_middleware and test_overrides",
     "src/funcmcp/_compat/server_lists.py": "tests/compat/test_versions and test_session_visibility",
     "src/funcmcp/_compat/file_discovery.py": "tests/compat/test_file_provider",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.middleware_adapters import native_middleware
 from funcmcp._compat.middleware_switch import middleware_of
-from funcmcp._compat.notifications import Handler, Notifications
+from funcmcp._compat.notification_hooks import Handler, Notifications
 from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_overrides, direct_calls, pending_of
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
