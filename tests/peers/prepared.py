@@ -73,8 +73,10 @@ def prepare(suite: Suite, folder: Path, compat_names: Mapping[str, str]) -> None
     for data in ("docs", "examples"):  # which some tests read
         if (suite.tests.parent / data).is_dir():
             (folder / data).symlink_to(suite.tests.parent / data)
+    if (suite.tests.parent / "docs_src").is_dir():  # the programs of the documentation
+        shutil.copytree(suite.tests.parent / "docs_src", folder / "docs_src")
     if compat_names:
-        for path in (folder / "tests").rglob("*.py"):
+        for path in (*(folder / "tests").rglob("*.py"), *(folder / "docs_src").rglob("*.py")):
             text = path.read_text("utf-8")
             path.write_text(replaced(text, suite.package, compat_names), "utf-8")
 

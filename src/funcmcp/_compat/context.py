@@ -44,8 +44,6 @@ _VISIBILITY = (
 )
 
 _OTHER_NAMES = {
-    "request_state": "await ctx.elicit(...), which needs no state",
-    "input_responses": "await ctx.elicit(...), which returns the answer",
     "enable_components": _VISIBILITY,
     "disable_components": _VISIBILITY,
     "reset_visibility": _VISIBILITY,
@@ -223,6 +221,20 @@ class Context(Generic[*Types]):
     def client_capabilities(self) -> SimpleNamespace:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         return Session(self).client_capabilities
+
+    @property
+    def input_responses(self) -> dict[str, Any] | None:
+        """The client's answers to the questions of an ``InputRequiredResult``, by key; None in the first round."""
+        from funcmcp._compat.input_rounds import input_responses  # noqa: PLC0415 - few functions ask in this way
+
+        return None if self._call is None else input_responses(self._call.request)
+
+    @property
+    def request_state(self) -> str | None:
+        """The ``request_state`` that the function returned in the round before; None in the first round."""
+        from funcmcp._compat.input_rounds import request_state  # noqa: PLC0415 - as above
+
+        return None if self._call is None else request_state(self._call.request)
 
     @property
     def http(self) -> HTTPRequestInfo | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 from funcmcp._authoring.results.content import base64
 from funcmcp._compat.annotations import plain
 from funcmcp._protocol import objects
+from funcmcp._protocol.envelope import SERVER_INFO
 
 _MEMBERS = {
     "input_schema": "inputSchema",
@@ -58,7 +60,8 @@ class Editable(objects.WireObject):
     @property
     def icons(self) -> list[Any] | None:
         """The icons of a definition."""
-        return self.get("icons")
+        icons: list[Any] | None = attributes_of(self.get("icons"))
+        return icons
 
     def __eq__(self, other: object) -> bool:
         """Return whether another object, which may be a model of the official SDK, has the same JSON form."""
@@ -76,6 +79,39 @@ class Editable(objects.WireObject):
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the object in JSON form."""
         return dict(self)
+
+
+class Members(Editable):
+    """An object of the protocol whose members are attributes in Python's naming; None for those that it lacks."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        first, *words = name.split("_")
+        return attributes_of(self.get(_MEMBERS.get(name) or first + "".join(map(str.title, words))))
+
+
+def attributes_of(value: Any) -> Any:
+    """Return a JSON value whose objects have attributes."""
+    if isinstance(value, list):
+        return [attributes_of(item) for item in value]
+    return Members(value) if type(value) is dict else value
+
+
+def model_of(name: str, wire: dict[str, Any]) -> Any:
+    """Return an object in JSON form as a model of ``mcp.types`` if the program has loaded that module.
+
+    Args:
+        name: The model's name.
+        wire: The object. Otherwise, or if the model does not take it, its members are attributes.
+    """
+    types = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
+    if types is None:  # then no program compares classes, and the import would take a second
+        return Members(wire)
+    try:
+        return getattr(types, name).model_validate(wire)
+    except ValueError:
+        return Members(wire)
 
 
 def sdk_object(name: str, members: dict[str, Any]) -> Any:
@@ -97,18 +133,18 @@ class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
 
     @property
-    def annotations(self) -> dict[str, Any] | None:
-        """Hints for clients."""
-        return self.get("annotations")
+    def annotations(self) -> Any:
+        """Hints for clients, as an object with attributes."""
+        return attributes_of(self.get("annotations"))
 
 
 class ListedTemplate(Editable, objects.ResourceTemplate):
     """A resource template in the list of a server, with its tags."""
 
     @property
-    def annotations(self) -> dict[str, Any] | None:
-        """Hints for clients."""
-        return self.get("annotations")
+    def annotations(self) -> Any:
+        """Hints for clients, as an object with attributes."""
+        return attributes_of(self.get("annotations"))
 
 
 class ListedPrompt(Editable, objects.Prompt):
@@ -186,3 +222,13 @@ class PromptAnswer(Editable, objects.GetPromptResult):
         """The messages."""
         messages: list[Any] = self["messages"]
         return messages
+
+
+def call_result(result: dict[str, Any]) -> Any:
+    """Return the result of a tool as a model of ``mcp.types`` if the program has loaded that module.
+
+    What the server adds to each result is left out.
+    """
+    meta = {name: value for name, value in (result.get("_meta") or {}).items() if name != SERVER_INFO}
+    wire = {name: value for name, value in result.items() if name not in {"_meta", "resultType"}}
+    return model_of("CallToolResult", {**wire, "_meta": meta} if meta else wire)

@@ -16,7 +16,6 @@ from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
-from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
@@ -32,7 +31,8 @@ from funcmcp._compat.functions import (
     with_joined_paths,
     with_result,
 )
-from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.input_rounds import answering_input
+from funcmcp._compat.middleware import as_mcp_error, native_middleware
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -110,7 +110,6 @@ class FastMCP(ServerTransports):
     """
 
     _shows_errors = True
-    _raises_sdk_errors = False
     _default_policy = "warn"
     _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
@@ -122,7 +121,8 @@ class FastMCP(ServerTransports):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
+        authors = [base for base in cls.__mro__ if not base.__module__.startswith("funcmcp.")]
+        overridden = [name for name in _REQUEST_METHODS if any(name in vars(base) for base in authors)]
         if overridden:
             # The override could be a check of the caller's rights, which must not be lost without a word.
             raise TypeError(
@@ -471,7 +471,7 @@ class FastMCP(ServerTransports):
                 f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
                 "as funcmcp.compat.Tool.from_function(...)."
             )
-        if component.kind == "resource" and not has_scheme(component):
+        if component.kind == "resource" and not is_absolute_uri(component.uri):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         version = component.options.get("version")
@@ -480,13 +480,8 @@ class FastMCP(ServerTransports):
         options = component_options(component.options, component.kind, component.name)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(
-            feature,
-            handler=self._with_context(
-                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
-            ),
-        )
+        feature = self._feature(component, options)
+        feature = replace(feature, handler=self._with_context(feature.handler))
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         catalog = self._server.catalog
@@ -508,6 +503,16 @@ class FastMCP(ServerTransports):
         component.switches.append(switch)
         self._components[key] = component
         return component
+
+    def _feature(self, component: Component, options: dict[str, Any]) -> Any:
+        """Return what clients get of a component.
+
+        Args:
+            component: The component.
+            options: Its options without those that change nothing here.
+        """
+        feature = _MAKERS[component.kind](self, component, options)
+        return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
 
     def _replaces(self, registry: Registry[Any], kind: str, key: str) -> bool:
         """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
@@ -788,37 +793,6 @@ class FastMCP(ServerTransports):
 
 
 @public("funcmcp.compat")
-class MCPServer(FastMCP):
-    """A server with the names of ``mcp.server.MCPServer`` of the official SDK 2.x.
-
-    Clients get the text of `ToolError` only, as there.
-    """
-
-    _shows_errors = False
-    _raises_sdk_errors = True
-    _default_policy = "keep"
-    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
-    _default_name = "mcp-server"
-    _adapt_middleware = staticmethod(sdk_middleware)
-    _tool_class = sdk_components.Tool
-    _prompt_class = sdk_components.Prompt
-    _resource_class = sdk_components.FunctionResource
-    _template_class = sdk_components.ResourceTemplate
-
-    def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
-        if callable(name_or_fn) or isinstance(name_or_fn, Component):
-            raise TypeError(
-                f"The @{kind.kind} decorator was used incorrectly. Did you forget to call it? "
-                f"Use @{kind.kind}() instead of @{kind.kind}"
-            )
-        return super()._decorated(kind, name_or_fn, options)
-
-    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
-        if _SCHEME.match(uri) is not None:  # others are left out
-            sdk_components.check_parameters(uri, function)
-
-
-@public("funcmcp.compat")
 def create_proxy(target: Any, *, mode: str | None = None, **settings: Any) -> FastMCP:
     """Return a server that passes everything on to another one, or to those of a configuration.
 
@@ -872,13 +846,8 @@ class ToolManager:
         return self._tools.get(name)
 
 
-def _with_results_and_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callable[..., Any]:
-    """Return a handler that raises errors of the official SDK as funcmcp's, and returns results without an annotation.
-
-    Args:
-        handler: The handler of a feature.
-        all_errors: Whether all of these errors are, and not only the one that sends the user to a URL.
-    """
+def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a handler that writes results without an annotation, and raises the error that sends users to a URL."""
 
     async def handle(*arguments: Any) -> Any:
         try:
@@ -887,7 +856,7 @@ def _with_results_and_errors(handler: Callable[..., Any], *, all_errors: bool) -
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
-            if not isinstance(native, MCPError) or not (all_errors or native.code == _URL_ELICITATION_REQUIRED):
+            if not isinstance(native, MCPError) or native.code != _URL_ELICITATION_REQUIRED:
                 raise
             raise native from error
 
@@ -954,9 +923,9 @@ def _common(component: Component, options: dict[str, Any]) -> Any:
     return chosen
 
 
-def has_scheme(component: Any) -> bool:
-    """Return whether the URI of a resource has a scheme, which every URI needs."""
-    return _SCHEME.match(component.uri) is not None
+def is_absolute_uri(uri: str) -> bool:
+    """Return whether a URI has a scheme, which every URI needs."""
+    return _SCHEME.match(uri) is not None
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {"tool": _make_tool, "prompt": _make_prompt, "resource": _make_resource}

@@ -73,6 +73,8 @@ if TYPE_CHECKING:
         ResourceError,
         ResourceNotFoundError,
         ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
         ValidationError,
     )
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
@@ -91,9 +93,10 @@ if TYPE_CHECKING:
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
+    from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
-    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
@@ -156,6 +159,8 @@ _HOMES = {
         "ResourceError",
         "ResourceNotFoundError",
         "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
         "ValidationError",
     ],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
@@ -176,7 +181,8 @@ _HOMES = {
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
-    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.sdk_server": ["MCPServer"],
+    "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
@@ -263,6 +269,8 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "TransformedTool",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
     "UserMessage",
     "ValidationError",
     "configure_logging",

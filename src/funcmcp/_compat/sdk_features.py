@@ -1,0 +1,148 @@
+"""Components of the official SDK's `MCPServer` as features of funcmcp: definitions, results and errors as there."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.features.tools import make_tool
+from funcmcp._authoring.signatures.partials import signature_of
+from funcmcp._authoring.signatures.signature import Signature
+from funcmcp._compat.annotations import options_of_hints, plain
+from funcmcp._compat.context import is_context
+from funcmcp._compat.dependencies import dependency_of
+from funcmcp._compat.functions import adapted, collected, with_result
+from funcmcp._compat.input_rounds import answering_input
+from funcmcp._compat.resolvers import check_resolvers
+from funcmcp._compat.sdk_errors import failing_as, prompt_failure, resource_failure, tool_failure
+from funcmcp._compat.task_config import task_option
+from funcmcp._objects.mappings import without, without_none
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._server.catalog.features import ResourceTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._compat.components import Component
+    from funcmcp._compat.sdk_schemas import ResultForm
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Prompt, Tool
+
+    Report: TypeAlias = Callable[[Exception, Exception, RequestContext], None]
+
+
+def make_sdk_tool(
+    component: Component, options: dict[str, Any], services: Services, report: Report, *, tasks: bool
+) -> Tool:
+    """Return a tool with the schemas and the results of the official SDK.
+
+    Args:
+        component: The tool as it was registered.
+        options: Its options without those that change nothing here.
+        services: The services of the server.
+        report: Gets the errors of calls.
+        tasks: Whether calls may become tasks, unless the options say so.
+
+    Raises:
+        InvalidSignature: The function can't be a tool.
+    """
+    from funcmcp._compat.sdk_schemas import (  # noqa: PLC0415 - loads pydantic
+        HEADER,
+        arguments_schema,
+        mirrored_arguments,
+        result_form,
+    )
+
+    function, name = component.fn, component.name
+    check_resolvers(function, name)
+    chosen = {**options_of_hints(options.pop("annotations", None)), **options}
+    chosen.update(task_option(chosen.pop("task", None), name, default=tasks))
+    form = result_form(function, chosen.pop("structured_output", None))
+    exclude = chosen.pop("exclude_args", None) or ()
+    chosen.pop("output_schema", None)
+    converting = with_result(adapted(collected(function), exclude=exclude, has_schema=False), None, form.convert)
+    tool = make_tool(converting, _common(component, chosen), services)
+    hidden = {*hidden_parameters(function), *exclude}
+    schema_of = functools.cache(functools.partial(arguments_schema, function, hidden))
+    mirrored = tool.mirrored
+    if HEADER in str(Signature(function).try_hints()):
+        mirrored = mirrored_arguments(name, schema_of() or {})
+    return replace(
+        tool,
+        interactive=True,
+        mirrored=mirrored,
+        describe=functools.cache(lambda: _tool_definition(tool.describe(), component, schema_of(), form)),
+        handler=failing_as(answering_input(tool.handler), lambda error, *_: tool_failure(error, name), report),
+    )
+
+
+def hidden_parameters(function: Callable[..., Any]) -> set[str]:
+    """Return the parameters of a function that are not arguments: contexts and what is resolved."""
+    hints = Signature(function).try_hints()
+    return {
+        parameter.name
+        for parameter in signature_of(function).parameters.values()
+        if is_context(hints.get(parameter.name))
+        or dependency_of(parameter.name, hints.get(parameter.name), parameter.default) is not None
+    }
+
+
+def _common(component: Component, options: dict[str, Any]) -> Any:
+    chosen = without_none(without(options, "title"))
+    return {"timeout": None, **chosen, "name": component.name, "output_schema": None}
+
+
+def _tool_definition(
+    definition: Mapping[str, Any], component: Component, schema: dict[str, Any] | None, form: ResultForm
+) -> dict[str, Any]:
+    changed = described(definition, component)
+    changed["inputSchema"] = schema or definition["inputSchema"]
+    if form.schema is not None:
+        changed["outputSchema"] = form.schema
+    return changed
+
+
+def described(definition: Mapping[str, Any], component: Component) -> dict[str, Any]:
+    """Return a definition with the title, the description and the annotations that the author has written."""
+    changed = {
+        **definition,
+        "title": component.title,
+        "description": component.description,
+        "annotations": plain(component.annotations),
+    }
+    return without_none(changed)
+
+
+def sdk_prompt(prompt: Prompt, component: Component, report: Report) -> Prompt:
+    """Return a prompt with the definition and the errors of the official SDK."""
+
+    @functools.cache
+    def describe() -> dict[str, Any]:
+        return without(described(prompt.describe(), component), "annotations")
+
+    async def handle(request: RequestContext, arguments: dict[str, str]) -> Any:
+        required = {item["name"] for item in describe().get("arguments", ()) if item.get("required")}
+        missing = required - arguments.keys()
+        if missing:
+            raise InvalidParams(f"Missing required arguments: {missing}")
+        return await prompt.handler(request, arguments)
+
+    handler = failing_as(handle, lambda error, *_: prompt_failure(error, prompt.name), report)
+    return replace(prompt, describe=describe, handler=handler)
+
+
+def sdk_resource(feature: Any, component: Any, report: Report) -> Any:
+    """Return a resource or a template with the definition and the errors of the official SDK."""
+    is_template = isinstance(feature, ResourceTemplate)
+
+    @functools.cache
+    def describe() -> dict[str, Any]:
+        return {**described(feature.describe(), component), "mimeType": component.mime_type}
+
+    def failure_of(error: Exception, uri: str, *_: Any) -> Exception:
+        return resource_failure(error, uri, is_template=is_template)
+
+    return replace(feature, describe=describe, handler=failing_as(feature.handler, failure_of, report))

@@ -1,0 +1,295 @@
+"""`MCPServer` under the name and with the behaviour of ``mcp.server.MCPServer`` of the official SDK 2.x.
+
+How it works: it is `FastMCP` of funcmcp.compat with other defaults, other errors and other results. A direct call, such
+as ``await mcp.call_tool(...)``, is a request of the server itself. Its `DirectCall` takes the exception, which the
+caller gets, and has the context that the caller passes on.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._compat import sdk_components
+from funcmcp._compat.components import Component
+from funcmcp._compat.content import read_contents
+from funcmcp._compat.context import context_variable
+from funcmcp._compat.editable import PromptAnswer, call_result
+from funcmcp._compat.errors import ResourceNotFoundError, ToolError
+from funcmcp._compat.input_rounds import InputRequiredError
+from funcmcp._compat.middleware import sdk_middleware
+from funcmcp._compat.sdk_errors import PromptFailedError, log_crash, unknown_resource
+from funcmcp._compat.sdk_features import make_sdk_tool, sdk_prompt, sdk_resource
+from funcmcp._compat.sdk_managers import PromptManager, ResourceManager, ToolManager
+from funcmcp._compat.server import FastMCP, is_absolute_uri
+from funcmcp._objects.public_names import public
+from funcmcp._protocol.errors import InvalidParams, MCPError, UnknownFeature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from funcmcp._auth.principal import Principal
+    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.components import Prompt, Resource, ResourceTemplate, Tool
+    from funcmcp._compat.context import Context
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.middleware import CallNext
+
+
+@dataclass
+class DirectCall:
+    """A request that the server's own program makes.
+
+    Attributes:
+        context: The context that the function gets; None for that of the request.
+        failure: The exception with which the feature has failed; None as long as it has not.
+    """
+
+    context: Context | None = None
+    failure: Exception | None = None
+
+
+_direct_call: ContextVar[DirectCall | None] = ContextVar("funcmcp_compat_direct_call", default=None)
+
+
+@public("funcmcp.compat")
+class MCPServer(FastMCP):
+    """A server with the names of ``mcp.server.MCPServer`` of the official SDK 2.x.
+
+    Clients get the text of `ToolError` and `ResourceError` only, as there.
+
+    Args:
+        name: The server's name.
+        title: The title for people.
+        description: The description for people.
+        instructions: Guidance for the client's model.
+        options: The other options of the official SDK, and those of `FastMCP`; see docs/guides/from-the-sdk.md.
+
+    Raises:
+        TypeError: An option does not exist, or funcmcp has nothing for it. The text says what to use.
+    """
+
+    _shows_errors = False
+    _default_policy = "keep"
+    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
+    _default_name = "mcp-server"
+    _adapt_middleware = staticmethod(sdk_middleware)
+    _tool_class: type[Tool] = sdk_components.Tool
+    _prompt_class: type[Prompt] = sdk_components.Prompt
+    _resource_class: type[Resource] = sdk_components.FunctionResource
+    _template_class: type[ResourceTemplate] = sdk_components.ResourceTemplate
+
+    def __init__(
+        self,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        **options: Any,
+    ) -> None:
+        resources = options.pop("resources", None) or ()
+        super().__init__(name, instructions, title=title, description=description, **options)
+        for resource in resources:
+            self.add_resource(resource)
+
+    @property
+    def icons(self) -> list[Any] | None:  # type: ignore[override] # as the SDK's
+        """The icons; None without. Choose them in the constructor."""
+        return super().icons or None
+
+    @property
+    def _tool_manager(self) -> ToolManager:  # type: ignore[override] # with more methods
+        return ToolManager(self)
+
+    @property
+    def _prompt_manager(self) -> PromptManager:
+        return PromptManager(self)
+
+    @property
+    def _resource_manager(self) -> ResourceManager:
+        return ResourceManager(self)
+
+    def registered_components(self) -> list[Component]:
+        """Return the components as they were registered, without those that were removed."""
+        return [
+            component
+            for key, component in self._components.items()
+            if self._is_registered(key.partition(":")[0], key.partition(":")[2])
+        ]
+
+    def _is_registered(self, kind: str, key: str) -> bool:
+        catalog = self._server.catalog
+        registries: Any = {
+            "tool": (catalog.tools,),
+            "prompt": (catalog.prompts,),
+            "resource": (catalog.resources, catalog.templates),
+        }
+        return any(key in registry for registry in registries[kind])
+
+    def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
+        if callable(name_or_fn) or isinstance(name_or_fn, Component):
+            raise TypeError(
+                f"The @{kind.kind} decorator was used incorrectly. Did you forget to call it? "
+                f"Use @{kind.kind}() instead of @{kind.kind}"
+            )
+        return super()._decorated(kind, name_or_fn, options)
+
+    def resource(self, uri: str, **options: Any) -> Any:
+        """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
+        if callable(uri):
+            raise TypeError(
+                "The @resource decorator was used incorrectly. Did you forget to call it? "
+                "Use @resource('uri') instead of @resource"
+            )
+        return super().resource(uri, **options)
+
+    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
+        if is_absolute_uri(uri):  # others are left out
+            sdk_components.check_parameters(uri, function)
+
+    def _feature(self, component: Component, options: dict[str, Any]) -> Any:
+        if component.kind == "tool":
+            return make_sdk_tool(component, options, self._services, self._report, tasks=self.task_default)
+        feature = super()._feature(component, options)
+        if component.kind == "prompt":
+            return sdk_prompt(feature, component, self._report)
+        return sdk_resource(feature, component, self._report)
+
+    # Requests
+
+    async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
+        reply = await super()._set_context(request, call_next)
+        if reply.error is None or request.feature is not None:
+            return reply
+        params = request.request.params
+        if request.request.method == "resources/read" and isinstance(params.get("uri"), str):
+            raise unknown_resource(params["uri"]) from request.error
+        if request.request.method == "tools/call" and isinstance(request.error, UnknownFeature):
+            return {"content": [{"type": "text", "text": request.error.message}], "isError": True}
+        return reply
+
+    @contextmanager
+    def _active_context(self, request: RequestContext) -> Iterator[None]:
+        direct = _direct_call.get()
+        if direct is None or direct.context is None:
+            with super()._active_context(request):
+                yield
+            return
+        outer = context_variable.get()
+        context_variable.set(direct.context)
+        try:
+            yield
+        finally:
+            context_variable.set(outer)
+
+    def _report(self, failure: Exception, cause: Exception, request: RequestContext) -> None:
+        """Give the exception of a feature to the program that called it directly; otherwise log a crash."""
+        direct = _direct_call.get()
+        if direct is not None:
+            direct.failure = failure
+        else:
+            log_crash(failure, cause, request)
+
+    # The server's own features
+
+    @contextmanager
+    def _calling(self, direct: DirectCall) -> Iterator[None]:
+        token = _direct_call.set(direct)
+        try:
+            yield
+        finally:
+            _direct_call.reset(token)
+
+    async def call_tool(  # type: ignore[override] # as the SDK's
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: Context | None = None,
+        *,
+        principal: Principal | None = None,
+        **_: Any,
+    ) -> Any:
+        """Call a tool of this server without a client, and return its result or its ``InputRequiredResult``.
+
+        Args:
+            name: The tool's name.
+            arguments: The tool's arguments.
+            context: The context that the function gets.
+            principal: The caller; None for the server's author, who may use every tool.
+
+        Raises:
+            ToolError: The tool does not exist, or it failed. A crash is an UnexpectedToolError.
+            MCPError: The tool raised it.
+        """
+        direct = DirectCall(context)
+        with self._calling(direct):
+            try:
+                result = await super().call_tool(name, arguments, principal=principal)
+            except MCPError as error:
+                return _asked(error, direct)
+        if result.is_error:
+            raise direct.failure or ToolError(result.text)
+        return call_result(result)
+
+    async def read_resource(  # type: ignore[override] # as the SDK's
+        self, uri: Any, context: Context | None = None, *, principal: Principal | None = None, **_: Any
+    ) -> Any:
+        """Return the contents of a resource: a list, whose items have ``content`` and ``mime_type``.
+
+        Args:
+            uri: The URI.
+            context: The context that the function gets.
+            principal: The caller; None for the server's author, who may read every resource.
+
+        Raises:
+            ResourceNotFoundError: No resource reads the URI.
+            ResourceError: The resource failed. A crash is an UnexpectedResourceError.
+            MCPError: The resource raised it.
+        """
+        direct = DirectCall(context)
+        with self._calling(direct):
+            try:
+                return read_contents(await super().read_resource(str(uri), principal=principal))
+            except MCPError as error:
+                if direct.failure is None and isinstance(error.data, dict) and error.data.get("uri") == str(uri):
+                    raise ResourceNotFoundError(error.message) from error
+                return _asked(error, direct)
+
+    async def get_prompt(  # type: ignore[override] # as the SDK's
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: Context | None = None,
+        *,
+        principal: Principal | None = None,
+    ) -> Any:
+        """Return the messages of a prompt.
+
+        Args:
+            name: The prompt's name.
+            arguments: The prompt's arguments.
+            context: The context that the function gets.
+            principal: The caller; None for the server's author, who may use every prompt.
+
+        Raises:
+            ValueError: The prompt does not exist, an argument is missing, or it failed.
+            MCPError: The prompt raised it.
+        """
+        direct = DirectCall(context)
+        with self._calling(direct):
+            try:
+                return PromptAnswer(await super().get_prompt(name, arguments, principal=principal))
+            except MCPError as error:
+                if direct.failure is None or isinstance(direct.failure, PromptFailedError | InvalidParams):
+                    raise ValueError(error.message) from error
+                return _asked(error, direct)
+
+
+def _asked(error: MCPError, direct: DirectCall) -> Any:
+    """Return the ``InputRequiredResult`` with which a direct call has ended; raise the error of another call."""
+    failure = direct.failure
+    if isinstance(failure, InputRequiredError):
+        return failure.result
+    raise failure or error
