@@ -19,7 +19,7 @@ from funcmcp._compat.context import context_variable
 from funcmcp._compat.editable import PromptAnswer, call_result
 from funcmcp._compat.errors import ResourceNotFoundError, ToolError
 from funcmcp._compat.input_rounds import InputRequiredError
-from funcmcp._compat.middleware import sdk_middleware
+from funcmcp._compat.middleware import sdk_middleware, unknown_tool
 from funcmcp._compat.sdk_errors import PromptFailedError, log_crash, unknown_resource
 from funcmcp._compat.sdk_features import make_sdk_tool, sdk_prompt, sdk_resource
 from funcmcp._compat.sdk_managers import PromptManager, ResourceManager, ToolManager
@@ -167,7 +167,7 @@ class MCPServer(FastMCP):
         if request.request.method == "resources/read" and isinstance(params.get("uri"), str):
             raise unknown_resource(params["uri"]) from request.error
         if request.request.method == "tools/call" and isinstance(request.error, UnknownFeature):
-            return {"content": [{"type": "text", "text": request.error.message}], "isError": True}
+            return unknown_tool(request.error)
         return reply
 
     @contextmanager
