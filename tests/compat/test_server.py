@@ -34,6 +34,7 @@ from funcmcp.compat import (
     ToolAnnotations,
     ToolError,
     ToolResult,
+    UnexpectedToolError,
     UserMessage,
     configure_logging,
     get_logger,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextvars import ContextVar
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Union, get_args, get_origin
+from uuid import uuid4
 
+from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
-from funcmcp._compat.elicitation import answered, question_of
+from funcmcp._compat.editable import model_of
+from funcmcp._compat.elicitation import answered, answered_url, question_of
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
@@ -263,6 +266,9 @@ class Context(Generic[*Types]):
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to a client that asked for it."""
+        if self._own_request is not None:
+            await self._own_request.session.report_progress(progress, total, message)
+            return
         await self._inner.report_progress(progress, total, message)
 
     async def log(
@@ -297,6 +303,9 @@ class Context(Generic[*Types]):
     async def _send_log(self, level: str, message: Any, logger_name: str | None, extra: dict[str, Any]) -> None:
         details = extra.pop("extra", None) or extra
         data = {"msg": message, "extra": dict(details)} if details else message
+        if self._own_request is not None:
+            await self._own_request.session.send_log_message(level=level, data=data, logger=logger_name)
+            return
         await self._inner.log(level, data, logger_name)
 
     async def close_sse_stream(self) -> None:
@@ -338,9 +347,9 @@ class Context(Generic[*Types]):
         question = question_of(schema if response_type is None else response_type)
         return answered(await self._inner.elicit(message, question))
 
-    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:  # noqa: ARG002 - funcmcp makes it
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:
         """Ask the user to visit a page."""
-        return answered(await self._inner.elicit_url(message, url))
+        return answered_url(await self.session.elicit_url(message, url, elicitation_id))
 
     async def sample(
         self,
@@ -529,7 +538,8 @@ class Session:
     def client_capabilities(self) -> SimpleNamespace:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         capabilities = self._context._request.client.capabilities  # noqa: SLF001 - a part of Context
-        return SimpleNamespace(**{"sampling": None, "elicitation": None, "roots": None, **capabilities})
+        absent = dict.fromkeys(("sampling", "elicitation", "roots", "extensions", "experimental"))
+        return SimpleNamespace(**{**absent, **capabilities})
 
     @property
     def protocol_version(self) -> str:
@@ -553,6 +563,22 @@ class Session:
     async def elicit(self, message: str, requestedSchema: Any = None, **options: Any) -> Any:  # noqa: N803 - the SDK's name
         """Ask the user to fill in a form."""
         return await self._context.elicit(message, requestedSchema or options.get("requested_schema"))
+
+    async def elicit_form(self, message: str, requested_schema: Any, **_: Any) -> Any:
+        """Ask the user to fill in a form, and return the answer with its ``action`` and its ``content``."""
+        return await self._context.elicit(message, requested_schema)
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None, **_: Any) -> Any:
+        """Ask the user to visit a page, and return the answer with its ``action``."""
+        context = self._context._request  # noqa: SLF001 - a part of Context
+        has_id = context.client.revision.elicitation_ids
+        question = ElicitURL(message, url, elicitation_id=(elicitation_id or uuid4().hex) if has_id else None)
+        answer = question.read((await context.ask({f"url-{elicitation_id or url}": question.request()})).popitem()[1])
+        return model_of("ElicitResult", {"action": answer.action})
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress of this request."""
+        await self._context.report_progress(progress, total, message)
 
     async def list_roots(self) -> SimpleNamespace:
         """Return the client's roots."""

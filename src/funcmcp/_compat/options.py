@@ -37,7 +37,7 @@ _WITHOUT_MEANING = frozenset(
     {
         *("cache_expiration_seconds", "include_fastmcp_meta", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
-        *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
+        *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities", "resource_security"),
         *("http_app_path", "tool_transformations", "event_store_ttl"),
     }

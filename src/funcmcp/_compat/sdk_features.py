@@ -14,12 +14,13 @@ from funcmcp._compat.context import is_context
 from funcmcp._compat.dependencies import dependency_of
 from funcmcp._compat.functions import adapted, collected, with_result
 from funcmcp._compat.input_rounds import answering_input
+from funcmcp._compat.options import icons_of
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.sdk_errors import failing_as, prompt_failure, resource_failure, tool_failure
 from funcmcp._compat.task_config import task_option
 from funcmcp._objects.mappings import without, without_none
 from funcmcp._protocol.errors import InvalidParams
-from funcmcp._server.catalog.features import ResourceTemplate
+from funcmcp._server.catalog.features import EncodedResult, ResourceTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,6 +93,8 @@ def hidden_parameters(function: Callable[..., Any]) -> set[str]:
 
 def _common(component: Component, options: dict[str, Any]) -> Any:
     chosen = without_none(without(options, "title"))
+    if "icons" in chosen:
+        chosen["icons"] = icons_of(chosen["icons"])
     return {"timeout": None, **chosen, "name": component.name, "output_schema": None}
 
 
@@ -130,7 +133,13 @@ def sdk_prompt(prompt: Prompt, component: Component, report: Report) -> Prompt:
             raise InvalidParams(f"Missing required arguments: {missing}")
         return await prompt.handler(request, arguments)
 
-    handler = failing_as(handle, lambda error, *_: prompt_failure(error, prompt.name), report)
+    async def describing(request: RequestContext, arguments: dict[str, str]) -> Any:
+        result = await handle(request, arguments)
+        if component.description or not isinstance(result, EncodedResult):
+            return result
+        return EncodedResult(b'{"description":"",' + result.text[1:])
+
+    handler = failing_as(describing, lambda error, *_: prompt_failure(error, prompt.name), report)
     return replace(prompt, describe=describe, handler=handler)
 
 

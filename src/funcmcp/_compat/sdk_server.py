@@ -7,12 +7,14 @@ caller gets, and has the context that the caller passes on.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat import sdk_components
+from funcmcp._compat.caching import checked_hints, with_hint
+from funcmcp._compat.completion import completed
 from funcmcp._compat.components import Component
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.context import context_variable
@@ -75,6 +77,8 @@ class MCPServer(FastMCP):
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"
+    _default_version = ""
+    _cache_times: Mapping[str, float] = {"list_ttl": 0.0}
     _adapt_middleware = staticmethod(sdk_middleware)
     _tool_class: type[Tool] = sdk_components.Tool
     _prompt_class: type[Prompt] = sdk_components.Prompt
@@ -89,10 +93,16 @@ class MCPServer(FastMCP):
         instructions: str | None = None,
         **options: Any,
     ) -> None:
-        resources = options.pop("resources", None) or ()
+        resources, extensions = options.pop("resources", None) or (), options.pop("extensions", None) or ()
+        self._cache_hints: Mapping[str, Any] = checked_hints(options.pop("cache_hints", None))
         super().__init__(name, instructions, title=title, description=description, **options)
+        self._server.results.cache_scope = "private"
         for resource in resources:
             self.add_resource(resource)
+        if extensions:
+            from funcmcp._compat.sdk_extensions import add_extensions  # noqa: PLC0415 - few servers have any
+
+            add_extensions(self, extensions)
 
     @property
     def icons(self) -> list[Any] | None:  # type: ignore[override] # as the SDK's
@@ -160,8 +170,14 @@ class MCPServer(FastMCP):
     # Requests
 
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
+        if request.request.method == "completion/complete" and self._completion is not None:
+            with self._active_context(request):
+                return await completed(self._completion, request.request.params)
         reply = await super()._set_context(request, call_next)
-        if reply.error is None or request.feature is not None:
+        if reply.error is None:
+            hint = self._cache_hints.get(request.request.method)
+            return reply if hint is None else with_hint(reply, hint)
+        if request.feature is not None:
             return reply
         params = request.request.params
         if request.request.method == "resources/read" and isinstance(params.get("uri"), str):
@@ -191,6 +207,22 @@ class MCPServer(FastMCP):
             direct.failure = failure
         else:
             log_crash(failure, cause, request)
+
+    def active_context(self, request: RequestContext) -> AbstractContextManager[None]:
+        """Set the context of a request, until the block ends."""
+        return self._active_context(request)
+
+    def completion(self, function: Any = None, /) -> Any:
+        """Return a decorator for the function that completes arguments of all prompts and variables of all templates.
+
+        The function gets the reference, the argument and the context of ``mcp.types``, and returns a ``Completion`` or
+        None.
+        """
+        if function is None:
+            return self.completion
+        self._completion = function
+        self._server.catalog.always_offer("completions")
+        return function
 
     # The server's own features
 

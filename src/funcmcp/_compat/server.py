@@ -112,6 +112,8 @@ class FastMCP(ServerTransports):
     _shows_errors = True
     _default_policy = "warn"
     _default_name: str | None = None
+    _default_version = "0.1.0"
+    _cache_times: Mapping[str, float] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
@@ -163,10 +165,11 @@ class FastMCP(ServerTransports):
         super().__init__(
             name or self._default_name or type(self).__name__,
             instructions=instructions or None,
-            version=version or "0.1.0",
+            version=version or self._default_version,
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None) or ProtocolOptions(page_size=options.get("list_page_size")),
+            protocol=chosen.pop("protocol", None)
+            or ProtocolOptions(page_size=options.get("list_page_size"), **self._cache_times),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),

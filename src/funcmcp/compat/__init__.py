@@ -58,9 +58,11 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.elicitation import (
         AcceptedElicitation,
+        AcceptedUrlElicitation,
         CancelledElicitation,
         DeclinedElicitation,
         ElicitationResult,
+        elicit_url,
     )
     from funcmcp._compat.errors import (
         AuthorizationError,
@@ -147,7 +149,14 @@ _HOMES = {
         "get_http_request",
         "get_server",
     ],
-    "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.elicitation": [
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "elicit_url",
+    ],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
@@ -190,6 +199,7 @@ _HOMES = {
 
 __all__ = [
     "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "AccessToken",
     "ArgTransform",
     "AssistantMessage",
@@ -275,6 +285,7 @@ __all__ = [
     "ValidationError",
     "configure_logging",
     "create_proxy",
+    "elicit_url",
     "forward",
     "forward_raw",
     "get_access_token",

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
         TextResource,
         Tool,
     )
+    from funcmcp._compat.sdk_extensions import (
+        Extension,
+        MethodBinding,
+        ResourceBinding,
+        ToolBinding,
+        require_client_extension,
+    )
 
 _HOMES = {
     "_compat.sdk_components": [
@@ -35,18 +42,30 @@ _HOMES = {
         "TextResource",
         "Tool",
     ],
+    "_compat.sdk_extensions": [
+        "Extension",
+        "MethodBinding",
+        "ResourceBinding",
+        "ToolBinding",
+        "require_client_extension",
+    ],
 }
 
 __all__ = [
     "BinaryResource",
     "DirectoryResource",
+    "Extension",
     "FileResource",
     "FunctionResource",
+    "MethodBinding",
     "Prompt",
     "Resource",
+    "ResourceBinding",
     "ResourceTemplate",
     "TextResource",
     "Tool",
+    "ToolBinding",
+    "require_client_extension",
 ]
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
