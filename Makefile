@@ -58,6 +58,7 @@ lint: .venv/.ready
 
 # docs/reference/api, from the docstrings of the public names; tables of compatibility.md, functions-host.md and sign-in-troubleshooting.md in docs/guides.
 reference: .venv/.ready
+	.venv/bin/python scripts/compat_trees.py
 	.venv/bin/python scripts/reference.py
 	.venv/bin/python -m scripts.client_rules
 	.venv/bin/python -m scripts.return_contracts

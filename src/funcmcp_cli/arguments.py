@@ -165,6 +165,16 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
+_TYPE_PHRASES = {
+    "array": "an array",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "object": "an object",
+}
+"""How a message names the values of a JSON type."""
+
+
 def read_value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
     """Return the value of one text as its schema requires it. Raise Failure if the text is not such a value."""
     schema_types = _types_in(schema)
@@ -175,8 +185,9 @@ def read_value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
     except ValueError:
         if not schema_types or "string" in schema_types:
             return text
-        listed = " or ".join(sorted(schema_types))
-        raise Failure(f"{name}={text}: the tool requires {listed}. Write the value as JSON.") from None
+        expected = " or ".join(_TYPE_PHRASES.get(schema_type, schema_type) for schema_type in sorted(schema_types))
+        advice = " Write the value as JSON." if schema_types & {"array", "object"} else ""
+        raise Failure(f"{name} must be {expected}, not {text!r}.{advice}") from None
     if "string" in schema_types and not _JSON_TYPES[type(value)] & schema_types:
         return text
     return value

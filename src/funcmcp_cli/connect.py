@@ -20,6 +20,7 @@ from funcmcp._authoring.calling.lifespans import CannotStartError
 from funcmcp._client.errors import one_line
 from funcmcp._client.streamable_http import MemoryTransport
 from funcmcp._protocol.durations import seconds_text
+from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from funcmcp._protocol.methods import FEATURE_LISTS, METHODS, repeating_headers
 from funcmcp._protocol.objects import Tool
 from funcmcp._serving.composition import runtime_of
@@ -331,7 +332,24 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
             if "resources" not in client.capabilities:
                 raise Failure(f"{client.server_info.get('name')} has no resources.")
             _reject_faulty(faults, "resource", uri)
-            return await client.read_resource(uri)
+            try:
+                return await client.read_resource(uri)
+            except MCPError as error:
+                if error.code not in {RESOURCE_NOT_FOUND, INVALID_PARAMS}:
+                    raise
+                similar = await _similar_resources(client, uri)
+                if not similar:
+                    raise
+                text = f"The server answered with error {error.code}: {one_line(error, 2000)}"
+                raise Failure(f"{text}. Did you mean {' or '.join(similar)}?") from error
+
+
+async def _similar_resources(client: Client, uri: str) -> list[str]:
+    """Return the URIs and the templates of a server that are like a URI."""
+    resources = await _items(client, "resources/list", "resources")
+    templates = await _items(client, "resources/templates/list", "resourceTemplates")
+    uris = [str(item.get("uri")) for item in resources] + [str(item.get("uriTemplate")) for item in templates]
+    return get_close_matches(uri, uris, 3)
 
 
 async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> GetPromptResult:

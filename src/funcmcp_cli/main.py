@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+from typing import NoReturn
 
 from funcmcp_cli.failure import Failure
 
@@ -12,8 +14,35 @@ _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles
 
 _STDERR = 2
 
-_ELSEWHERE = {"dev": "run --reload", "list": "inspect", "version": "--version"}
-"""Commands of FastMCP and of the official SDK that have another name here."""
+_ELSEWHERE = {
+    "bridge": "run URL --stdio",
+    "create": "new",
+    "dev": "run --reload",
+    "get": "read",
+    "init": "new",
+    "inspector": "run, and open the endpoint in a browser",
+    "list": "inspect",
+    "prompts": "inspect",
+    "proxy": "run URL",
+    "resources": "inspect",
+    "serve": "run",
+    "start": "run (or funcmcp host for a function app)",
+    "test": "call",
+    "tools": "inspect",
+    "validate": "doctor",
+    "version": "--version",
+}
+"""Commands of FastMCP, of the official SDK and of similar programs that have another name here."""
+
+_OPTIONS_ELSEWHERE = {
+    "--no-banner": "There is no banner.",
+    "--path": "Write MCPServer(http=HTTPOptions(path=...)) in the code, and --root-path for a path of a proxy.",
+    "--skip-env": "The server runs in the Python environment of this command.",
+    "--stateless": "Sessions are signed, so that every process can serve them.",
+    "--transport": "run serves HTTP, and --stdio serves stdin and stdout.",
+    "-t": "run serves HTTP, and --stdio serves stdin and stdout.",
+}
+"""Options of `fastmcp run` and `mcp run` that are not here, and what to use."""
 
 
 _SERVERS = {"run", "host", "worker"}
@@ -57,13 +86,22 @@ def main() -> None:
 
 
 def _check_command() -> None:
-    """Exit with the name that a command of FastMCP or of the official SDK has here."""
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    """Exit with the name that a command, or an option of ``run``, of FastMCP or of the official SDK has here."""
+    name, *arguments = sys.argv[1:] or [""]
     if name in _ELSEWHERE:
-        from funcmcp_cli.output import write_line  # noqa: PLC0415 - it cannot be imported without the extra
+        _exit_with_usage(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?")
+    if name == "run":
+        for argument in itertools.takewhile(lambda argument: argument != "--", arguments):
+            option = argument.partition("=")[0]
+            if option in _OPTIONS_ELSEWHERE:
+                _exit_with_usage(f"No such option: {option}. {_OPTIONS_ELSEWHERE[option]}")
 
-        write_line(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?", error=True)
-        sys.exit(2)
+
+def _exit_with_usage(message: str) -> NoReturn:
+    from funcmcp_cli.output import write_line  # noqa: PLC0415 - it cannot be imported without the extra
+
+    write_line(message, error=True)
+    sys.exit(2)
 
 
 def _open_missing_stderr() -> None:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.architecture.trees import tree_of
+from tests.architecture.trees import is_written_by_a_script, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,8 @@ def parts() -> dict[str, int]:
 @functools.cache
 def modules() -> dict[str, Path]:
     """Return the files of all modules by their names."""
-    files = {path for package in PACKAGES for path in (SOURCE / package).rglob("*.py") if "templates" not in path.parts}
+    paths = {path for package in PACKAGES for path in (SOURCE / package).rglob("*.py")}
+    files = {path for path in paths if "templates" not in path.parts and not is_written_by_a_script(path)}
     names = {path: ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in files}
     return {name: path for path, name in sorted(names.items())}
 

@@ -8,6 +8,12 @@ import gc
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
+_COMPAT = SOURCE / "funcmcp" / "compat"
+
+
+def is_written_by_a_script(path: Path) -> bool:
+    """Return whether scripts/compat_trees.py writes a module. Its path is then that of a module of the originals."""
+    return path.parent != _COMPAT and path.is_relative_to(_COMPAT) and path != _COMPAT / "mcp" / "__init__.py"
 
 
 @functools.cache

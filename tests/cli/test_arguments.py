@@ -56,8 +56,8 @@ def test_a_value_has_the_type_of_its_schema(pair: str, value: Any) -> None:
         (["=5"], "'=5' is not an argument"),
         (["text=a", "text=b"], "text comes twice"),
         (["text=\udcff"], "is not UTF-8"),
-        (["count=three"], "the tool requires integer or null"),
-        (["number=NaN"], "the tool requires number"),
+        (["count=three"], "count must be an integer or null, not 'three'"),
+        (["number=NaN"], "number must be a number, not 'NaN'"),
     ],
 )
 def test_another_text_is_a_failure_that_names_it(pairs: list[str], text: str) -> None:

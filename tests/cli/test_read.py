@@ -96,7 +96,14 @@ def test_a_question_of_a_prompt_is_declined_where_nobody_is_at_a_terminal(folder
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["read", "menu://none"], "The server answered with error -32602: Resource not found"),
+        (["read", "other:none"], "The server answered with error -32602: Resource not found"),
+        (
+            ["read", "menu://dishs/tart"],
+            (
+                "The server answered with error -32602: Resource not found. Did you mean "
+                "menu://dishes/soup or menu://dishes/{dish} or menu://today?"
+            ),
+        ),
         (["prompt", "sugest"], "The server has no prompt 'sugest'. Did you mean suggest?"),
         (["prompt", "xyzzy"], "The server has no prompt 'xyzzy'. It has suggest, ask."),
         (["prompt", "suggest", "guests"], "'guests' is not an argument. Write it like key=value."),

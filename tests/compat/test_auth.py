@@ -442,13 +442,12 @@ async def test_a_token_that_can_not_be_verified_now_is_not_refused(
 
 
 NAMES = """
-AWSCognitoProvider AWSCognitoTokenVerifier Auth0JWTVerifier Auth0MCPProvider Auth0Provider AuthCheck AuthContext
-AuthKitProvider AzureJWTVerifier AzureProvider ClerkProvider ClerkTokenVerifier DebugTokenVerifier DescopeProvider
-DiscordProvider DiscordTokenVerifier EntraOBOToken GitHubProvider GitHubTokenVerifier GoogleProvider GoogleTokenVerifier
+AWSCognitoProvider AWSCognitoTokenVerifier Auth0JWTVerifier Auth0MCPProvider Auth0Provider AuthKitProvider
+AzureJWTVerifier AzureProvider ClerkProvider ClerkTokenVerifier DebugTokenVerifier DescopeProvider DiscordProvider
+DiscordTokenVerifier EntraOBOToken GitHubProvider GitHubTokenVerifier GoogleProvider GoogleTokenVerifier
 HuggingFaceProvider HuggingFaceTokenVerifier IdentityAssertion InMemoryOAuthProvider IntrospectionTokenVerifier JWKData
 JWKSData JWTVerifier KeycloakAuthProvider MultiAuth OAuthProvider OAuthProxy OCIProvider OIDCProxy PropelAuthProvider
-RSAKeyPair RemoteAuthProvider ScalekitProvider SupabaseProvider WorkOSProvider WorkOSTokenVerifier require_roles
-require_scopes restrict_tag run_auth_checks
+RSAKeyPair RemoteAuthProvider ScalekitProvider SupabaseProvider WorkOSProvider WorkOSTokenVerifier
 """
 """Public names of `fastmcp.server.auth` and its providers in FastMCP 4.2.3 that funcmcp.compat does not have."""
 

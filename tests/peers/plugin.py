@@ -19,10 +19,14 @@ import fastmcp.client.transports.inference
 import mcp
 from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
+from mcp.server.auth.middleware.auth_context import get_access_token as sdk_access_token
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from funcmcp._compat import authorization, dependencies
+from funcmcp._compat.context import Context
+from funcmcp._compat.request_parts import AccessToken
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
 from funcmcp.compat import FastMCP, MCPServer
@@ -107,3 +111,26 @@ def post_init(client: mcp.Client) -> None:
 for module in (fastmcp.client.client, fastmcp.client.transports, fastmcp.client.transports.inference):
     module.infer_transport = infer_transport
 mcp.Client.__post_init__ = post_init  # type: ignore[assignment, method-assign]
+
+
+# The peers' tests sign a caller in by a context variable of the SDK. Their clients in memory are not those of stdio.
+_token_of_context = Context.access_token
+_token_of_request = dependencies.get_access_token
+
+
+def token_of_test() -> AccessToken | None:
+    """Return the token that a test has set."""
+    token = sdk_access_token()
+    return None if token is None else AccessToken(**token.model_dump(include=set(AccessToken.model_fields)))
+
+
+def caller_of_test(*_: Any) -> authorization.Caller:
+    """Return the caller that a test has signed in."""
+    return authorization.Caller(is_trusted=False, token=token_of_test())
+
+
+Context.access_token = property(  # type: ignore[method-assign, assignment]
+    lambda context: token_of_test() or _token_of_context.fget(context)  # type: ignore[attr-defined]
+)
+dependencies.get_access_token = lambda: token_of_test() or _token_of_request()
+authorization.caller_of = authorization.current_caller = caller_of_test

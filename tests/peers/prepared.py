@@ -70,7 +70,7 @@ def prepare(suite: Suite, folder: Path, compat_names: Mapping[str, str]) -> None
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(suite.tests, folder / "tests", symlinks=True)
-    for data in ("docs", "examples"):  # which some tests read
+    for data in ("docs", "examples", "skills"):  # which some tests read
         if (suite.tests.parent / data).is_dir():
             (folder / data).symlink_to(suite.tests.parent / data)
     if (suite.tests.parent / "docs_src").is_dir():  # the programs of the documentation

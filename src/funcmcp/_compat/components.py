@@ -122,16 +122,17 @@ class Component:
 
     @property
     def auth(self) -> Any:
-        """The authorization rule, which a component can't have here; see `component_options`."""
+        """The checks of the caller's authorization; None if every caller may use the component."""
         return self.options.get("auth")
 
     @auth.setter
-    def auth(self, _: Any) -> None:
-        # FastMCP reads the attribute in each call. Here it would leave a component open that its author has protected.
-        raise AttributeError(
-            f"auth of the {self.kind} {self.name} can't be set. Use scopes= or authorize=; see "
-            "docs/guides/authentication.md."
-        )
+    def auth(self, checks: Any) -> None:
+        if self.describe is not None:
+            # FastMCP reads the attribute in each call. Here it would leave a component open that its author protects.
+            raise AttributeError(
+                f"auth of the {self.kind} {self.name} can't be set once it is registered. Pass auth= to its decorator."
+            )
+        self.options["auth"] = checks
 
     @property
     def icons(self) -> Any:

@@ -99,7 +99,12 @@ class Context(Generic[*Types]):
 
     @classmethod
     def of_call(
-        cls, call: Call, server: MCPServer, state: dict[str, Any], request_state: dict[str, Any]
+        cls,
+        call: Call,
+        server: MCPServer,
+        state: dict[str, Any],
+        request_state: dict[str, Any],
+        outer: Context | None = None,
     ) -> Context[*Types]:
         """Return the context of a request.
 
@@ -108,8 +113,10 @@ class Context(Generic[*Types]):
             server: The server that answers it.
             state: The state of its session.
             request_state: The state of the request.
+            outer: The context that was active before: that of the caller, for a direct call within a request.
         """
         context = cls(server)
+        context._outer = outer
         context._call, context._state, context._request_state = call, state, request_state
         return context
 
@@ -259,8 +266,17 @@ class Context(Generic[*Types]):
     @property
     def access_token(self) -> AccessToken | None:
         """The token that the caller sent; None for a caller without credentials."""
+        if self._request.by_author:  # a direct call within a request is one of its caller
+            return None if self._outer is None else self._outer.access_token
         principal = self._request.principal
         return None if principal is None else access_token_of(principal)
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether the user of this process has sent the request, as on stdio."""
+        if self._request.by_author:
+            return self._outer is not None and self._outer.is_of_user
+        return self._request.by_user
 
     # Messages to the client
 

@@ -99,15 +99,15 @@ def attributes_of(value: Any) -> Any:
 
 
 def model_of(name: str, wire: dict[str, Any]) -> Any:
-    """Return an object in JSON form as a model of ``mcp.types`` if the program has loaded that module.
+    """Return an object in JSON form as a model of ``mcp.types`` if the program has loaded that module, else as ours.
 
     Args:
         name: The model's name.
-        wire: The object. Otherwise, or if the model does not take it, its members are attributes.
+        wire: The object. If the model does not take it, its members are attributes.
     """
-    types = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
-    if types is None:  # then no program compares classes, and the import would take a second
-        return Members(wire)
+    types: Any = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
+    if types is None:
+        types = importlib.import_module("funcmcp._compat.sdk_types")
     try:
         return getattr(types, name).model_validate(wire)
     except ValueError:

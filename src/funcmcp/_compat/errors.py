@@ -96,6 +96,20 @@ class AuthorizationError(FastMCPError):
 
 
 @public("funcmcp.compat")
+class InsufficientScopeError(AuthorizationError):
+    """The caller's token lacks scopes.
+
+    Args:
+        required_scopes: The scopes that it lacks.
+        message: The text. By default it names the scopes.
+    """
+
+    def __init__(self, required_scopes: list[str], *, message: str | None = None) -> None:
+        self.required_scopes: list[str] = list(required_scopes)
+        super().__init__(message or f"Insufficient scope. Required: {', '.join(required_scopes) or '(unknown)'}")
+
+
+@public("funcmcp.compat")
 class McpError(MCPError):
     """A JSON-RPC error.
 

@@ -101,23 +101,13 @@ def ignored_component_options(options: Mapping[str, Any], kind: str) -> list[str
     return [name for name in _FEATURE_WITHOUT_MEANING[kind] if options.get(name) is not None]
 
 
-def component_options(options: Mapping[str, Any], kind: str, component: str) -> dict[str, Any]:
+def component_options(options: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Return the options of a component without those that change nothing here.
 
     Args:
         options: The options.
         kind: The kind of the component: ``"tool"``, ``"resource"`` or ``"prompt"``.
-        component: The component's name.
-
-    Raises:
-        TypeError: The component has an authorization rule of FastMCP, which funcmcp can't check.
     """
-    if options.get("auth"):
-        raise TypeError(
-            f"The {kind} {component} has an option 'auth', which funcmcp.compat does not support. Use "
-            "scopes=['orders:read'], or authorize= with a function that takes the principal and returns True; see "
-            "docs/guides/authentication.md."
-        )
     return without(options, "auth", "enabled", *_FEATURE_WITHOUT_MEANING[kind])
 
 

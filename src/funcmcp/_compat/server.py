@@ -17,6 +17,7 @@ from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
+from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
 from funcmcp._compat.context import Call, Context, context_variable, get_context
@@ -480,11 +481,11 @@ class FastMCP(ServerTransports):
         version = component.options.get("version")
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind, component.name)
+        options = component_options(component.options, component.kind)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = self._feature(component, options)
-        feature = replace(feature, handler=self._with_context(feature.handler))
+        feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         catalog = self._server.catalog
@@ -769,7 +770,7 @@ class FastMCP(ServerTransports):
             request_state = outer._request_state  # noqa: SLF001 - a part of Context
             if outer.fastmcp is self and request.client.session_id is None:
                 state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state))
+        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state, outer))
         try:
             yield
         finally:

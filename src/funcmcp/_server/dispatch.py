@@ -350,6 +350,8 @@ class Server:
             feature = context.routed.feature
             if feature is not None and feature.needs:
                 self._check_needs(feature, context)
+            if feature is not None and feature.shown_if is not None:
+                return self._handle_if_shown(context)
             result = self.routes.handler(context.routed, context.client.revision)(context)
             if isinstance(result, (bytes, dict, RawResponse)):
                 return self._reply(result, context)
@@ -364,6 +366,14 @@ class Server:
 
         if missing_of(feature.needs, context.client.capabilities):
             raise unknown_to(feature, context.routed)
+
+    async def _handle_if_shown(self, context: RequestContext) -> Any:
+        """Run the handler of a request that names a feature which only some callers have."""
+        from funcmcp._server.catalog.conditions import shown_request  # noqa: PLC0415 - few features need it
+
+        context.routed = await shown_request(context, self.catalog)
+        result: Any = self.routes.handler(context.routed, context.client.revision)(context)
+        return result if isinstance(result, (bytes, dict, RawResponse)) else await result
 
     async def _wait_for(self, work: Awaitable[Any], context: RequestContext) -> Reply:
         """Return the response for the result that a handler awaits."""

@@ -20,6 +20,7 @@ from funcmcp._objects.mappings import only
 from funcmcp._protocol import adaptation
 from funcmcp._protocol.codec import encode
 from funcmcp._server.authorization import guard_for
+from funcmcp._server.catalog.conditions import shown_features
 from funcmcp._server.catalog.features import READ_TOOL
 from funcmcp._server.catalog.lookup import in_version
 from funcmcp._server.catalog.registry import RegistrationError
@@ -237,7 +238,7 @@ class ToolSearch:
             matches = best_matches([group.index for group in groups], terms, self.options.max_results)
             named = [name for name in _names_in(query) if self._searchable(name, usable) is not None][:MAX_NAMED]
             tools = [self._searchable(name, usable) for name in dict.fromkeys([*named, *matches])]
-        seen = _seen_in_session([tool for tool in tools if tool is not None], context)
+        seen = await self._seen_by([tool for tool in tools if tool is not None], context)
         return seen[: max(self.options.max_results, len(named))]
 
     def _searchable(self, name: str, usable: Set[int]) -> Tool | None:
@@ -298,8 +299,15 @@ class ToolSearch:
             candidates += itertools.islice(names, _MAX_COMPARED)
         tools = [tool for other in dict.fromkeys(candidates) if (tool := self._registry.get(other)) is not None]
         tools += await self._usable(self._always_visible.values(), context)
-        candidates = [tool.name for tool in _seen_in_session(tools, context)]
+        candidates = [tool.name for tool in await self._seen_by(tools, context)]
         return get_close_matches(name[:_COMPARED_CHARACTERS], candidates, _SUGGESTIONS)
+
+    async def _seen_by(self, tools: list[Tool], context: RequestContext) -> list[Tool]:
+        """Return the tools that neither the rules of the session nor the author hide from a caller."""
+        seen = _seen_in_session(tools, context)
+        if all(tool.shown_if is None for tool in seen):
+            return seen
+        return await shown_features(seen, context, self._registry)
 
     async def _usable(self, items: Iterable[R], context: RequestContext) -> list[R]:
         """Return the tools, or the groups of tools, that the caller of a request may use."""

@@ -13,6 +13,14 @@ from funcmcp._objects.public_names import lazy_names
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
+    from funcmcp._compat.authorization import (
+        AuthCheck,
+        AuthContext,
+        require_roles,
+        require_scopes,
+        restrict_tag,
+        run_auth_checks,
+    )
     from funcmcp._compat.components import (
         BinaryResource,
         DirectoryResource,
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
         AuthorizationError,
         DisabledError,
         FastMCPError,
+        InsufficientScopeError,
         InvalidSignature,
         McpError,
         NotFoundError,
@@ -106,6 +115,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
+    "_compat.authorization": [
+        "AuthCheck",
+        "AuthContext",
+        "require_roles",
+        "require_scopes",
+        "restrict_tag",
+        "run_auth_checks",
+    ],
     "_compat.components": [
         "BinaryResource",
         "DirectoryResource",
@@ -161,6 +178,7 @@ _HOMES = {
         "AuthorizationError",
         "DisabledError",
         "FastMCPError",
+        "InsufficientScopeError",
         "InvalidSignature",
         "McpError",
         "NotFoundError",
@@ -204,6 +222,8 @@ __all__ = [
     "ArgTransform",
     "AssistantMessage",
     "Audio",
+    "AuthCheck",
+    "AuthContext",
     "AuthProvider",
     "AuthorizationError",
     "BM25SearchTransform",
@@ -235,6 +255,7 @@ __all__ = [
     "FunctionTool",
     "Icon",
     "Image",
+    "InsufficientScopeError",
     "InvalidSignature",
     "Lifespan",
     "ListRoots",
@@ -295,6 +316,10 @@ __all__ = [
     "get_logger",
     "get_server",
     "lifespan",
+    "require_roles",
+    "require_scopes",
+    "restrict_tag",
+    "run_auth_checks",
 ]
 
 _ELSEWHERE = {
@@ -308,10 +333,6 @@ _ELSEWHERE = {
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "AuthMiddleware": "Use auth=funcmcp.auth.Auth(..., scopes=[...]), or scopes= and authorize= of features.",
-    "require_roles": "Use authorize= of a feature with a function that looks at the roles of the principal.",
-    "require_scopes": 'Use scopes=["orders:read"] of a feature.',
-    "restrict_tag": "Use scopes= of the features that have the tag.",
-    "run_auth_checks": "Use authorize= of a feature, which the server calls itself.",
     "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
@@ -397,8 +418,6 @@ _ELSEWHERE |= {
     "JWKData": "funcmcp.auth.StaticKeys takes a dict.",
     "JWKSData": "funcmcp.auth.StaticKeys takes a dict.",
     "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
-    "AuthCheck": "Use authorize= of a feature with a function that takes the principal and returns True.",
-    "AuthContext": "Use authorize= of a feature with a function that takes the principal and returns True.",
 }  # fmt: skip
 """Names of authentication in FastMCP. The guide from-fastmcp.md has what to write for each."""
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from funcmcp import compat
+from funcmcp._compat.module_trees import INSTEAD_OF_MODULES
 from funcmcp._serving.composition import runtime_of
 from funcmcp_cli.migrate import sentences
 
@@ -119,8 +120,8 @@ def _advice_for_import(module: str, name: str) -> str:
 def advice_for_module(module: str) -> str:
     """Return what to use for a module that `funcmcp.compat` has no names for; "" if nothing is known."""
     while module:
-        if module in sentences.MODULES:
-            return sentences.MODULES[module]
+        if module in INSTEAD_OF_MODULES:
+            return INSTEAD_OF_MODULES[module]
         module = module.rpartition(".")[0]
     return ""
 

@@ -7,6 +7,8 @@ The guides docs/guides/from-fastmcp.md and docs/guides/from-the-sdk.md explain t
 
 from __future__ import annotations
 
+from funcmcp._compat.module_trees import INSTEAD_OF_NAMES
+
 _SESSIONS = (
     'sessions are signed ids, and there is no GET stream unless sessions="memory" is passed; pages of other origins '
     "need http=HTTPOptions(allowed_origins=[...])"
@@ -88,19 +90,11 @@ STAYING = frozenset(
 )
 """Names of the official SDK, beside its types, that `funcmcp.compat` understands if the package is installed."""
 
-WHAT_TO_USE = {
-    "ClientSession": "use funcmcp.client.Client",
-    "InitializationOptions": "leave it out: mcp.run() and the options of MCPServer describe the server",
-    "NotificationOptions": "leave it out: the server notifies clients itself",
-    "ServerSession": "leave it out of Context[...], and use the methods of the context",
-    "SseServerTransport": "mcp.sse_app() is an ASGI application",
-    "StreamableHTTPSessionManager": "mcp.streamable_http_app() is an ASGI application",
-    "stdio_server": "use mcp.run()",
+WHAT_TO_USE = INSTEAD_OF_NAMES | {
     "MCPMixin": "register the methods of the object with mcp.tool(object.method)",
     "mcp_tool": "register the method of the object with mcp.tool(object.method)",
     "mcp_resource": "register the method of the object with mcp.resource(uri)(object.method)",
     "mcp_prompt": "register the method of the object with mcp.prompt(object.method)",
-    "__version__": 'use importlib.metadata.version("funcmcp")',
     "tool": "use @mcp.tool of the server",
     "resource": "use @mcp.resource of the server",
     "prompt": "use @mcp.prompt of the server",
@@ -136,23 +130,6 @@ WHAT_TO_USE = {
     "ResourceTemplate.create_resource": "use await mcp.read_resource(uri)",
 }
 """What to use for names that `funcmcp.compat` does not have, and has no advice for: names of imports and members."""
-
-MODULES = {
-    "fastmcp.client": "use funcmcp.client.Client, or funcmcp.testing.Client in tests",
-    "fastmcp.contrib": "copy what is used of it",
-    "fastmcp.server.auth": "use OAuthProxy or an authenticator of funcmcp.auth; see docs/guides/sign-in.md",
-    "fastmcp.server.transforms": "use funcmcp.transforms; see docs/guides/transforms.md",
-    "fastmcp.server.providers": "use funcmcp.providers; see docs/guides/providers.md",
-    "fastmcp.server.proxy": "use create_proxy of funcmcp.compat, or funcmcp.upstreams.Upstream",
-    "fastmcp.server.sampling": "use await ctx.sample(...) without tools",
-    "fastmcp.server.middleware": "see docs/guides/middleware.md for middleware of funcmcp",
-    "mcp.client": "use funcmcp.client.Client",
-    "mcp.server.auth": "use an authenticator of funcmcp.auth; see docs/guides/authentication.md",
-    "mcp.server.lowlevel": "register each tool with @mcp.tool(input_schema=...); see docs/guides/from-the-sdk.md",
-    "mcp.server": "funcmcp has no such names; see docs/guides/from-the-sdk.md",
-    "mcp.shared": "funcmcp has no such names; see docs/guides/from-the-sdk.md",
-}
-"""The same for all names of modules and of the modules below them. The longest name counts."""
 
 OTHER_MEANINGS = frozenset(
     {

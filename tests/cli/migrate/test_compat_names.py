@@ -118,7 +118,7 @@ def test_a_method_that_takes_any_option_is_asked_about_it() -> None:
         ("FastMCP", "colour", "missing", "Unknown option 'colour' of FastMCP"),
         ("MCPServer", "extensions", "missing", "use extensions= of funcmcp.MCPServer"),
         ("FastMCP.tool", "annotations", "same", ""),
-        ("FastMCP.tool", "auth", "missing", "use scopes="),
+        ("FastMCP.tool", "auth", "same", ""),
         ("FastMCP.tool", "version", "differs", "changes nothing"),
         ("FastMCP.resource", "security", "differs", "changes nothing"),
         ("FastMCP.run", "port", "same", ""),

@@ -14,6 +14,8 @@ from funcmcp._authoring.results.content import Content, Contents, Image, Message
 from funcmcp._authoring.results.pictures import is_picture_type, picture_of
 
 _PACKAGES = frozenset({"fastmcp", "mcp", "mcp_types"})
+_OWN_TYPES = "funcmcp.compat.mcp.types"
+"""The module with the same types for servers that move here."""
 _CONVERTERS = ("to_image_content", "to_audio_content", "to_resource_content")
 """Methods of helper classes such as ``Image``, which return a content block."""
 
@@ -34,7 +36,9 @@ def is_sdk_type(cls: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_sdk_class(cls: type) -> bool:
-    return any(base.__module__.partition(".")[0] in _PACKAGES for base in cls.__mro__) or is_picture_type(cls)
+    modules = [base.__module__ for base in cls.__mro__]
+    has_name = any(module.partition(".")[0] in _PACKAGES or module == _OWN_TYPES for module in modules)
+    return has_name or is_picture_type(cls)
 
 
 def converted(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY  # noqa: TC003 - read at run time
 from typing import Any, NamedTuple, TypeAlias
 
@@ -46,6 +47,10 @@ Capability: TypeAlias = tuple[str, ...]
 """A capability of a client, as its place in ClientCapabilities: ``("elicitation", "url")``."""
 
 
+ShownIf: TypeAlias = Callable[[Any, Any], Awaitable[bool]]
+"""An async function from a feature and a `RequestContext` to whether the caller has the feature."""
+
+
 class UpstreamSource(NamedTuple):
     """Where a feature comes from that another server has.
 
@@ -77,6 +82,8 @@ class Feature:
         is_listed: Whether lists have it. Other features are used by clients that know them from elsewhere, such as
             the files of a skill.
         needs: Capabilities of the client. Clients without one of them do not have the feature.
+        shown_if: Gets the feature and the `RequestContext` of each request, and returns whether its caller has the
+            feature; to other callers it does not exist. None for a feature that all callers have.
         upstream: Where the feature comes from, if it is one of another server; None for features of this process.
         mounted: The names of the mounted servers that it comes through, the outermost first.
     """
@@ -92,6 +99,7 @@ class Feature:
     is_built_in: bool = False
     is_listed: bool = True
     needs: frozenset[Capability] = frozenset()
+    shown_if: ShownIf | None = None
     upstream: UpstreamSource | None = None
     mounted: tuple[str, ...] = ()
 

@@ -156,12 +156,16 @@ class FeatureList:
         self._pages: dict[tuple[str, int, frozenset[Capability], Caching], bytes] = {}  # by what they depend on
         self._version = -1  # of the registry when the pages were made
         self._needs: frozenset[Capability] = frozenset()  # of all features then
+        self._has_conditions = False  # whether one of the features then is for some callers only
 
     async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
         guard = guard_for(context, self._guard)
+        if self.version != self._version:
+            self._read_changes()
         is_private = session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
+        is_private = is_private or self._has_conditions
         if self.provided is not None:
             await self.provided.ready(self.registry.kind)
             is_private = is_private or self.provided.is_per_caller
@@ -169,9 +173,7 @@ class FeatureList:
             features = await self.features_for(context)
             return await self._built_page(context, features, cursor, None)
         if self.version != self._version:
-            self._pages.clear()
-            self._version = self.version
-            self._needs = frozenset().union(*(feature.needs for feature in self.all()))
+            self._read_changes()
         missing = missing_of(self._needs, context.client.capabilities) if self._needs else frozenset[Any]()
         if cursor is None:
             page = self._pages.get((revision.date, 0, missing, self._caching))
@@ -179,6 +181,14 @@ class FeatureList:
                 return page
         features = [feature for feature in self.all() if not feature.needs & missing] if missing else self.all()
         return await self._built_page(context, features, cursor, missing)
+
+    def _read_changes(self) -> None:
+        """Note what the features need, and drop the pages that were kept."""
+        self._pages.clear()
+        self._version = self.version
+        features = self.all()
+        self._needs = frozenset().union(*(feature.needs for feature in features))
+        self._has_conditions = any(feature.shown_if is not None for feature in features)
 
     @property
     def _caching(self) -> Caching:
@@ -259,6 +269,10 @@ class FeatureList:
 
     async def allowed(self, features: list[Any], context: RequestContext) -> list[Any]:
         """Return the features of a list that the caller of a request may use."""
+        if any(feature.shown_if is not None for feature in features):
+            from funcmcp._server.catalog.conditions import shown_features  # noqa: PLC0415 - few features need it
+
+            features = await shown_features(features, context, self.registry)
         guard, principal = guard_for(context, self._guard), context.principal
         if guard is None or not self.is_filtered(guard, principal):
             return features

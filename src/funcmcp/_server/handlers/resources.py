@@ -11,6 +11,7 @@ from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp._server.authorization import guard_for
 from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.calls.time_limit import within
+from funcmcp._server.catalog.conditions import is_shown
 from funcmcp._server.catalog.features import EncodedResult
 from funcmcp._server.catalog.lookup import uri_of
 from funcmcp._server.handlers.lists import cursor_of, page_of, start_of
@@ -113,10 +114,20 @@ class ResourceList:
         return guard is None or await guard.may_use(lister.access, context.principal)
 
     async def _may_list(self, uri: str, context: RequestContext) -> bool:
+        if not await self._is_shown(uri, context):
+            return False
         guard = guard_for(context, self._guard)
         if guard is None or not guard.filters(context.principal):
             return True
         return await may_read(uri, context.principal, self._lookup, guard)
+
+    async def _is_shown(self, uri: str, context: RequestContext) -> bool:
+        """Return whether the caller of a request has the feature that reads a URI, if there is one."""
+        try:
+            feature, _ = self._lookup.reader_of(uri)
+        except MCPError:
+            return True
+        return await is_shown(feature, context)
 
 
 async def may_read(uri: str, principal: Principal | None, lookup: Lookup, guard: Guard) -> bool:

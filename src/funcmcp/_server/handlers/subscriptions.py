@@ -15,6 +15,7 @@ from funcmcp._protocol.envelope import SUBSCRIPTION_ID
 from funcmcp._protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._server.authorization import guard_for
+from funcmcp._server.catalog.conditions import is_shown
 from funcmcp._server.connections.hub import LISTS, updated
 from funcmcp._server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 from funcmcp._server.handlers.resources import may_read, watch
@@ -189,6 +190,9 @@ class Subscriptions:
         try:
             resource, _ = self._lookup.reader_of(uri)
         except MCPError:
+            return
+        if not await is_shown(resource, context):
+            subscribed.discard(uri)
             return
         try:
             await watch(resource, uri, subscribed, context)

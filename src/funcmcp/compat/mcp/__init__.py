@@ -1,12 +1,15 @@
 """Names of the official SDK that mean something else in FastMCP. The other names are in `funcmcp.compat`.
 
+The modules below have the names of the SDK's modules with the same paths: ``mcp.server.fastmcp`` and
+``mcp.server.mcpserver``, ``mcp.types`` and so on.
+
 ``Tool.run``, ``Prompt.render`` and ``Resource.read`` return plain values here, as in the package `mcp`, and take a
 context. A `funcmcp.compat.MCPServer` registers functions as objects of these classes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import lazy_names
 
@@ -69,4 +72,11 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    _load, __dir__ = lazy_names(__name__, _HOMES)
+
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            return _load(name)
+        from funcmcp._compat.module_trees import names_of  # noqa: PLC0415 - only for submodules and missing names
+
+        return names_of(__name__, {})[0](name)

@@ -1,0 +1,11 @@
+"""Names of `fastmcp.apps` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat.fastmcp.apps import app as app
+    from funcmcp.compat.fastmcp.apps import config as config
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {})

@@ -1,0 +1,18 @@
+"""Names of `fastmcp.prompts.base` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import Message as Message
+    from funcmcp.compat import Prompt as Prompt
+    from funcmcp.compat import PromptResult as PromptResult
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "Message",
+            "Prompt",
+            "PromptResult",
+        ],
+    })

@@ -1,0 +1,16 @@
+"""Names of `fastmcp.resources.resource` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import FunctionResource as FunctionResource
+    from funcmcp.compat import Resource as Resource
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "FunctionResource",
+            "Resource",
+        ],
+    })

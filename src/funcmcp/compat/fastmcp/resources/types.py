@@ -1,0 +1,20 @@
+"""Names of `fastmcp.resources.types` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import BinaryResource as BinaryResource
+    from funcmcp.compat import DirectoryResource as DirectoryResource
+    from funcmcp.compat import FileResource as FileResource
+    from funcmcp.compat import TextResource as TextResource
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "BinaryResource",
+            "DirectoryResource",
+            "FileResource",
+            "TextResource",
+        ],
+    })

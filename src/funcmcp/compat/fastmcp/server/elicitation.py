@@ -1,0 +1,18 @@
+"""Names of `fastmcp.server.elicitation` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import AcceptedElicitation as AcceptedElicitation
+    from funcmcp.compat import CancelledElicitation as CancelledElicitation
+    from funcmcp.compat import DeclinedElicitation as DeclinedElicitation
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "AcceptedElicitation",
+            "CancelledElicitation",
+            "DeclinedElicitation",
+        ],
+    })

@@ -1,0 +1,16 @@
+"""Names of `fastmcp.server.openapi.routing` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import MCPType as MCPType
+    from funcmcp.compat import RouteMap as RouteMap
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "MCPType",
+            "RouteMap",
+        ],
+    })

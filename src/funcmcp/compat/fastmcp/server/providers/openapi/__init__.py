@@ -1,0 +1,19 @@
+"""Names of `fastmcp.server.providers.openapi` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import MCPType as MCPType
+    from funcmcp.compat import RouteMap as RouteMap
+    from funcmcp.compat.fastmcp.server.providers.openapi import components as components
+    from funcmcp.compat.fastmcp.server.providers.openapi import provider as provider
+    from funcmcp.compat.fastmcp.server.providers.openapi import routing as routing
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "MCPType",
+            "RouteMap",
+        ],
+    })

@@ -1,0 +1,13 @@
+"""Names of `fastmcp.server.providers.skills` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat.fastmcp.server.providers.skills import claude_provider as claude_provider
+    from funcmcp.compat.fastmcp.server.providers.skills import directory_provider as directory_provider
+    from funcmcp.compat.fastmcp.server.providers.skills import skill_provider as skill_provider
+    from funcmcp.compat.fastmcp.server.providers.skills import vendor_providers as vendor_providers
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {})

@@ -1,0 +1,16 @@
+"""Names of `fastmcp.tools.base` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import Tool as Tool
+    from funcmcp.compat import ToolResult as ToolResult
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "Tool",
+            "ToolResult",
+        ],
+    })

@@ -1,0 +1,14 @@
+"""Names of `fastmcp.utilities.tasks` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import TaskConfig as TaskConfig
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "TaskConfig",
+        ],
+    })

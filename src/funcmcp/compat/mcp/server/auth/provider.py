@@ -1,0 +1,16 @@
+"""Names of `mcp.server.auth.provider` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import AccessToken as AccessToken
+    from funcmcp.compat import TokenVerifier as TokenVerifier
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "AccessToken",
+            "TokenVerifier",
+        ],
+    })

@@ -1,0 +1,18 @@
+"""Names of `mcp.server.fastmcp.server` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat import Context as Context
+    from funcmcp.compat import FastMCP as FastMCP
+    from funcmcp.compat import Settings as Settings
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "Context",
+            "FastMCP",
+            "Settings",
+        ],
+    })

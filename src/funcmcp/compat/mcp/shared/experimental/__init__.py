@@ -1,0 +1,10 @@
+"""Names of `mcp.shared.experimental` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+
+from typing import TYPE_CHECKING
+
+from funcmcp._compat.module_trees import names_of
+
+if TYPE_CHECKING:
+    from funcmcp.compat.mcp.shared.experimental import tasks as tasks
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {})
