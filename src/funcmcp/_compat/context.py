@@ -13,6 +13,7 @@ from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
 from funcmcp._compat.elicitation import answered, answered_url, question_of
 from funcmcp._compat.errors import as_fastmcp_error
+from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._objects.public_names import public
@@ -228,7 +229,7 @@ class Context(Generic[*Types]):
         return self._inner.protocol_version
 
     @property
-    def client_capabilities(self) -> SimpleNamespace:
+    def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         return Session(self).client_capabilities
 
@@ -439,10 +440,16 @@ class Context(Generic[*Types]):
 
     async def read_resource(self, uri: Any) -> Any:
         """Return the contents of a resource of this server: a list, whose items have ``content`` and ``mime_type``."""
+        principal = None if self._call is None else self._call.request.principal
         try:
-            result = await self._server.read_resource(str(uri), principal=self._request.principal)
+            result: Any = await self._server.read_resource(str(uri), principal=principal)
         except MCPError as error:
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+        if is_input_required_type(type(result)):
+            raise RuntimeError(
+                "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
+                "MCPServer.read_resource(uri, context) to receive and forward it."
+            )
         return read_contents(result)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
@@ -551,11 +558,10 @@ class Session:
         )
 
     @property
-    def client_capabilities(self) -> SimpleNamespace:
+    def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         capabilities = self._context._request.client.capabilities  # noqa: SLF001 - a part of Context
-        absent = dict.fromkeys(("sampling", "elicitation", "roots", "extensions", "experimental"))
-        return SimpleNamespace(**{**absent, **capabilities})
+        return model_of("ClientCapabilities", dict(capabilities))
 
     @property
     def protocol_version(self) -> str:

@@ -224,11 +224,8 @@ class PromptAnswer(Editable, objects.GetPromptResult):
         return messages
 
 
-def call_result(result: dict[str, Any]) -> Any:
-    """Return the result of a tool as a model of ``mcp.types`` if the program has loaded that module.
-
-    What the server adds to each result is left out.
-    """
+def plain_result(name: str, result: dict[str, Any]) -> Any:
+    """Return a result as a model, as `model_of` does. What the server adds to each result is left out."""
     meta = {name: value for name, value in (result.get("_meta") or {}).items() if name != SERVER_INFO}
     wire = {name: value for name, value in result.items() if name not in {"_meta", "resultType"}}
-    return model_of("CallToolResult", {**wire, "_meta": meta} if meta else wire)
+    return model_of(name, {**wire, "_meta": meta} if meta else wire)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from funcmcp._authoring.calling.questions import Elicit as FormQuestion
 from funcmcp._authoring.calling.questions import ListRoots as RootsQuestion
 from funcmcp._authoring.calling.questions import Sample as ModelQuestion
+from funcmcp._authoring.results.content import Content
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.content import Content
 from funcmcp._compat.context import get_context
 from funcmcp._compat.editable import model_of
 from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult, answered, question_of
@@ -73,12 +73,12 @@ def form_question(message: str, schema: Any) -> OpenQuestion:
 def model_question(messages: Any, max_tokens: int, options: Mapping[str, Any]) -> OpenQuestion:
     """Return a request to the client's model."""
     chosen = {name: _wire(value) for name, value in options.items() if value is not None}
-    question = ModelQuestion(sampling_messages(messages), max_tokens=max_tokens, **chosen)  # type: ignore[arg-type] # checked at run time
+    question = ModelQuestion(sampling_messages(messages), max_tokens=max_tokens, **chosen)
     has_tools = not chosen.keys().isdisjoint(("tools", "tool_choice"))
     needs: dict[str, Any] = {"sampling": {"tools": {}} if has_tools else {}}
 
     def value_of(answer: Any) -> ElicitationResult[Any]:
-        content: Any = answer.content if len(answer.content) != 1 or has_tools else answer.content[0]
+        content: Any = answer.content[0] if len(answer.content) == 1 else answer.content
         members = {"role": answer.role, "model": answer.model, "content": content, "stopReason": answer.stop_reason}
         name = "CreateMessageResultWithTools" if has_tools else "CreateMessageResult"
         return AcceptedElicitation(model_of(name, {key: value for key, value in members.items() if value is not None}))

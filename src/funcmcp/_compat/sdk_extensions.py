@@ -233,6 +233,6 @@ def _interceptor(extension: Any) -> Callable[[Any, Any], Awaitable[Any]]:
             return model_of("InputRequiredResult" if is_question else "CallToolResult", result)
 
         params = model_of("CallToolRequestParams", dict(context.params))
-        return await extension.intercept_tool_call(params, context.request_context, innermost)
+        return await extension.intercept_tool_call(params, context, innermost)
 
     return intercept

@@ -10,12 +10,14 @@ from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._authoring.signatures.signature import Signature
 from funcmcp._compat.annotations import options_of_hints, plain
+from funcmcp._compat.content import ResourceContent
 from funcmcp._compat.context import is_context
 from funcmcp._compat.dependencies import dependency_of
 from funcmcp._compat.functions import adapted, collected, with_result
-from funcmcp._compat.input_rounds import answering_input
+from funcmcp._compat.input_required import is_input_required_type
+from funcmcp._compat.input_rounds import answering_input, raise_for_input
 from funcmcp._compat.options import icons_of
-from funcmcp._compat.resolvers import check_resolvers
+from funcmcp._compat.resolvers import Resolve, check_resolvers
 from funcmcp._compat.sdk_errors import failing_as, prompt_failure, resource_failure, tool_failure
 from funcmcp._compat.task_config import task_option
 from funcmcp._objects.mappings import without, without_none
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from funcmcp._authoring.calling.services import Services
     from funcmcp._compat.components import Component
+    from funcmcp._compat.dependencies import Dependency
     from funcmcp._compat.sdk_schemas import ResultForm
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Prompt, Tool
@@ -62,12 +65,18 @@ def make_sdk_tool(
     chosen = {**options_of_hints(options.pop("annotations", None)), **options}
     chosen.update(task_option(chosen.pop("task", None), name, default=tasks))
     form = result_form(function, chosen.pop("structured_output", None))
+    hidden = hidden_parameters(function)
+    asks = any(isinstance(mark, Resolve) for mark in hidden.values())
     exclude = chosen.pop("exclude_args", None) or ()
     chosen.pop("output_schema", None)
-    converting = with_result(adapted(collected(function), exclude=exclude, has_schema=False), None, form.convert)
+    convert = _only_resolvers(form) if asks else form.convert
+    converting = with_result(adapted(collected(function), exclude=exclude, has_schema=False), None, convert)
+        adapted(collected(function), exclude=exclude, has_schema=False),
+        None,
+        _only_resolvers(form) if asks else form.convert,
+    )
     tool = make_tool(converting, _common(component, chosen), services)
-    hidden = {*hidden_parameters(function), *exclude}
-    schema_of = functools.cache(functools.partial(arguments_schema, function, hidden))
+    schema_of = functools.cache(functools.partial(arguments_schema, function, {*hidden, *exclude}))
     mirrored = tool.mirrored
     if HEADER in str(Signature(function).try_hints()):
         mirrored = mirrored_arguments(name, schema_of() or {})
@@ -80,15 +89,29 @@ def make_sdk_tool(
     )
 
 
-def hidden_parameters(function: Callable[..., Any]) -> set[str]:
-    """Return the parameters of a function that are not arguments: contexts and what is resolved."""
+def hidden_parameters(function: Callable[..., Any]) -> dict[str, Dependency | None]:
+    """Return the parameters of a function that are not arguments: contexts, and what is resolved with its mark."""
     hints = Signature(function).try_hints()
-    return {
-        parameter.name
-        for parameter in signature_of(function).parameters.values()
-        if is_context(hints.get(parameter.name))
-        or dependency_of(parameter.name, hints.get(parameter.name), parameter.default) is not None
-    }
+    hidden: dict[str, Dependency | None] = {}
+    for parameter in signature_of(function).parameters.values():
+        mark = dependency_of(parameter.name, hints.get(parameter.name), parameter.default)
+        if mark is not None or is_context(hints.get(parameter.name)):
+            hidden[parameter.name] = mark
+    return hidden
+
+
+def _only_resolvers(form: ResultForm) -> Callable[[Any], Any]:
+    """Return how a tool writes results whose resolvers ask the client, so that its function must not."""
+
+    def convert(value: Any) -> Any:
+        if is_input_required_type(type(value)):
+            raise RuntimeError(
+                "The tool returned an InputRequiredResult, but its parameters use Resolve(...). Either its resolvers "
+                "ask the client, or its function does."
+            )
+        return form.convert(value)
+
+    return convert
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:
@@ -141,6 +164,20 @@ def sdk_prompt(prompt: Prompt, component: Component, report: Report) -> Prompt:
 
     handler = failing_as(describing, lambda error, *_: prompt_failure(error, prompt.name), report)
     return replace(prompt, describe=describe, handler=handler)
+
+
+def contents_writer(component: Any) -> Callable[[Any], Any]:
+    """Return the function that writes what a resource or a template returns: texts, bytes, and other values as JSON."""
+
+    def write(value: Any) -> Any:
+        raise_for_input(value)
+        if not isinstance(value, str | bytes):
+            from pydantic_core import to_json  # noqa: PLC0415 - few resources return objects
+
+            value = to_json(value, fallback=str, indent=2).decode()
+        return ResourceContent(value, component.mime_type, component.meta)
+
+    return write
 
 
 def sdk_resource(feature: Any, component: Any, report: Report) -> Any:

@@ -25,10 +25,8 @@ class Manager(Generic[C]):
         self._server = server
 
     def _registered(self) -> list[C]:
-        return [component for component in self._server.registered_components() if self._has(component)]
-
-    def _has(self, component: Component) -> bool:
-        return isinstance(component, self.kind)
+        components: list[Any] = self._server.registered_components()
+        return [component for component in components if isinstance(component, self.kind)]
 
 
 class ToolManager(Manager[Tool]):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._compat import sdk_components
 from funcmcp._compat.caching import checked_hints, with_hint
@@ -18,16 +19,18 @@ from funcmcp._compat.completion import completed
 from funcmcp._compat.components import Component
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.context import context_variable
-from funcmcp._compat.editable import PromptAnswer, call_result
+from funcmcp._compat.editable import plain_result
 from funcmcp._compat.errors import ResourceNotFoundError, ToolError
+from funcmcp._compat.functions import with_result
 from funcmcp._compat.input_rounds import InputRequiredError
 from funcmcp._compat.middleware import sdk_middleware, unknown_tool
 from funcmcp._compat.sdk_errors import PromptFailedError, log_crash, unknown_resource
-from funcmcp._compat.sdk_features import make_sdk_tool, sdk_prompt, sdk_resource
+from funcmcp._compat.sdk_features import contents_writer, make_sdk_tool, sdk_prompt, sdk_resource
 from funcmcp._compat.sdk_managers import PromptManager, ResourceManager, ToolManager
 from funcmcp._compat.server import FastMCP, is_absolute_uri
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import InvalidParams, MCPError, UnknownFeature
+from funcmcp._protocol.uri_template import URITemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from funcmcp._compat.context import Context
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 @dataclass
@@ -78,7 +83,7 @@ class MCPServer(FastMCP):
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"
     _default_version = ""
-    _cache_times: Mapping[str, float] = {"list_ttl": 0.0}
+    _protocol_defaults: Mapping[str, Any] = {"list_ttl": 0.0, "offer_prompts": True, "offer_resources": True}
     _adapt_middleware = staticmethod(sdk_middleware)
     _tool_class: type[Tool] = sdk_components.Tool
     _prompt_class: type[Prompt] = sdk_components.Prompt
@@ -153,6 +158,8 @@ class MCPServer(FastMCP):
                 "The @resource decorator was used incorrectly. Did you forget to call it? "
                 "Use @resource('uri') instead of @resource"
             )
+        if is_absolute_uri(uri):
+            URITemplate(uri)  # so that a malformed one is an error of the line that has it
         return super().resource(uri, **options)
 
     def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
@@ -162,10 +169,11 @@ class MCPServer(FastMCP):
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:
         if component.kind == "tool":
             return make_sdk_tool(component, options, self._services, self._report, tasks=self.task_default)
-        feature = super()._feature(component, options)
         if component.kind == "prompt":
-            return sdk_prompt(feature, component, self._report)
-        return sdk_resource(feature, component, self._report)
+            return sdk_prompt(super()._feature(component, options), component, self._report)
+        writing = copy(component)
+        writing.fn = with_result(component.fn, None, contents_writer(component))
+        return sdk_resource(super()._feature(writing, options), component, self._report)
 
     # Requests
 
@@ -212,6 +220,12 @@ class MCPServer(FastMCP):
         """Set the context of a request, until the block ends."""
         return self._active_context(request)
 
+    @overload
+    def completion(self, function: F, /) -> F: ...
+
+    @overload
+    def completion(self, /) -> Callable[[F], F]: ...
+
     def completion(self, function: Any = None, /) -> Any:
         """Return a decorator for the function that completes arguments of all prompts and variables of all templates.
 
@@ -234,7 +248,7 @@ class MCPServer(FastMCP):
         finally:
             _direct_call.reset(token)
 
-    async def call_tool(  # type: ignore[override] # as the SDK's
+    async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -263,9 +277,9 @@ class MCPServer(FastMCP):
                 return _asked(error, direct)
         if result.is_error:
             raise direct.failure or ToolError(result.text)
-        return call_result(result)
+        return plain_result("CallToolResult", result)
 
-    async def read_resource(  # type: ignore[override] # as the SDK's
+    async def read_resource(
         self, uri: Any, context: Context | None = None, *, principal: Principal | None = None, **_: Any
     ) -> Any:
         """Return the contents of a resource: a list, whose items have ``content`` and ``mime_type``.
@@ -289,7 +303,7 @@ class MCPServer(FastMCP):
                     raise ResourceNotFoundError(error.message) from error
                 return _asked(error, direct)
 
-    async def get_prompt(  # type: ignore[override] # as the SDK's
+    async def get_prompt(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -312,7 +326,7 @@ class MCPServer(FastMCP):
         direct = DirectCall(context)
         with self._calling(direct):
             try:
-                return PromptAnswer(await super().get_prompt(name, arguments, principal=principal))
+                return plain_result("GetPromptResult", await super().get_prompt(name, arguments, principal=principal))
             except MCPError as error:
                 if direct.failure is None or isinstance(direct.failure, PromptFailedError | InvalidParams):
                     raise ValueError(error.message) from error

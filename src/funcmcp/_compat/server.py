@@ -114,7 +114,7 @@ class FastMCP(ServerTransports):
     _default_policy = "warn"
     _default_name: str | None = None
     _default_version = "0.1.0"
-    _cache_times: Mapping[str, float] = {}
+    _protocol_defaults: Mapping[str, Any] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
@@ -170,7 +170,7 @@ class FastMCP(ServerTransports):
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
             protocol=chosen.pop("protocol", None)
-            or ProtocolOptions(page_size=options.get("list_page_size"), **self._cache_times),
+            or ProtocolOptions(page_size=options.get("list_page_size"), **self._protocol_defaults),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
@@ -475,7 +475,7 @@ class FastMCP(ServerTransports):
                 f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
                 "as funcmcp.compat.Tool.from_function(...)."
             )
-        if component.kind == "resource" and not is_absolute_uri(component.uri):
+        if isinstance(component, Resource) and not is_absolute_uri(component.uri):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         version = component.options.get("version")
