@@ -164,6 +164,7 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/errors.py": "tests/compat/test_server",
     "src/funcmcp/_compat/functions.py": "tests/compat/test_server and test_dependencies",
     "src/funcmcp/_compat/loggers.py": "tests/compat/test_server",
+    "src/funcmcp/_compat/server_lists.py": "tests/compat/test_versions and test_session_visibility",
     "src/funcmcp/_compat/request_parts.py": "tests/compat/test_dependencies",
     "src/funcmcp/_compat/result_types.py": "tests/compat/test_server",
     "src/funcmcp/_compat/sampling.py": "tests/compat/test_context",

@@ -73,7 +73,7 @@ async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:
         {"uri": "note://all", "mimeType": "application/json", "text": '{"two":2}'},
         {"uri": "note://all", "mimeType": "application/octet-stream", "blob": "Mw=="},
     ]
-    prompt = await mcp.get_prompt("ask")
+    prompt = await mcp.get_prompt("ask", {})
     assert prompt.description == "A greeting"
     assert prompt["messages"][1] == {"role": "assistant", "content": {"type": "text", "text": '{"a":1}'}}
 

@@ -339,23 +339,6 @@ async def test_the_context_without_a_parameter_and_other_features() -> None:
         get_context()
 
 
-@pytest.mark.parametrize("name", ["enable_components", "disable_components", "reset_visibility"])
-async def test_visibility_in_a_session_is_missing_and_its_advice_hides_nothing_from_others(name: str) -> None:
-    mcp = FastMCP("v")
-
-    @mcp.tool
-    async def hide(ctx: Context) -> None:
-        await getattr(ctx, name)(tags={"admin"})
-
-    async with Client(mcp) as client:
-        text = (await client.call_tool("hide")).text
-    assert f"has no attribute {name!r}. Use middleware with funcmcp.middleware.on_list" in text
-    assert "on_tool_call" in text
-    assert "session_id" in text
-    assert "mcp.disable" not in text
-    assert "mcp.enable" not in text
-
-
 async def test_sampling_with_tools_is_refused_by_name() -> None:
     mcp = FastMCP("x")
 

@@ -45,13 +45,27 @@ class DirectContext(RequestContext):
         routed: The request with its route and feature.
         client: The client that the feature sees: it has declared no capabilities.
         principal: The caller; None for the server's author.
+        every_version: Whether a list has all versions of each feature.
     """
 
-    __slots__ = ("_principal",)
+    __slots__ = ("_every_version", "_principal")
 
-    def __init__(self, routed: RoutedRequest, client: ConnectedClient, principal: Principal | None) -> None:
+    def __init__(
+        self,
+        routed: RoutedRequest,
+        client: ConnectedClient,
+        principal: Principal | None,
+        *,
+        every_version: bool = False,
+    ) -> None:
         super().__init__(routed, client, ClosedChannel())
         self._principal = principal
+        self._every_version = every_version
+
+    @property
+    def every_version(self) -> bool:
+        """Whether a list has all versions of each feature."""
+        return self._every_version
 
     @property
     def principal(self) -> Principal | None:
@@ -81,6 +95,7 @@ class DirectCalls:
         *,
         principal: Principal | None = None,
         raise_on_error: bool = False,
+        version: str | None = None,
     ) -> CallToolResult:
         """Call a tool of this server without a client, for example in a test or in another tool.
 
@@ -93,26 +108,35 @@ class DirectCalls:
             principal: The caller. Its scopes must suffice for the tool. None is the server's author, who may use every
                 feature.
             raise_on_error: Raise ToolError if the tool fails. By default the result has `is_error` set.
+            version: The version of the tool that is called. By default it is the newest one.
 
         Raises:
             MCPError: The tool does not exist, asks the client, or the principal may not use it.
             ToolError: The tool failed, and *raise_on_error* is set.
         """
-        params = {"name": name, "arguments": dict(arguments or {})}
+        params = {"name": name, "arguments": dict(arguments or {}), **_naming(version)}
         result = CallToolResult(await self._direct_call("tools/call", params, principal))
         if raise_on_error:
             result.raise_for_error()
         return result
 
-    async def read_resource(self, uri: str, *, principal: Principal | None = None) -> ReadResourceResult:
-        """Read a resource of this server without a client. *principal* and the errors are those of `call_tool`."""
-        return ReadResourceResult(await self._direct_call("resources/read", {"uri": uri}, principal))
+    async def read_resource(
+        self, uri: str, *, principal: Principal | None = None, version: str | None = None
+    ) -> ReadResourceResult:
+        """Read a resource of this server without a client. Options and errors are those of `call_tool`."""
+        params = {"uri": uri, **_naming(version)}
+        return ReadResourceResult(await self._direct_call("resources/read", params, principal))
 
     async def get_prompt(
-        self, name: str, arguments: Mapping[str, str] | None = None, *, principal: Principal | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        principal: Principal | None = None,
+        version: str | None = None,
     ) -> GetPromptResult:
-        """Get a prompt of this server without a client. *principal* and the errors are those of `call_tool`."""
-        params = {"name": name, "arguments": dict(arguments or {})}
+        """Get a prompt of this server without a client. Options and errors are those of `call_tool`."""
+        params = {"name": name, "arguments": dict(arguments or {}), **_naming(version)}
         return GetPromptResult(await self._direct_call("prompts/get", params, principal))
 
     async def list_tools(self, *, principal: Principal | None = None) -> list[Tool]:
@@ -139,20 +163,22 @@ class DirectCalls:
         """Return the definitions of this server's prompts, as `list_tools` does."""
         return objects_of(await self._direct_list("prompts/list", principal), Prompt)
 
-    async def _direct_list(self, method: str, principal: Principal | None) -> list[Any]:
+    async def _direct_list(self, method: str, principal: Principal | None, *, every_version: bool = False) -> list[Any]:
         """Return the items of all pages of a list; none if the server does not offer such features."""
         if METHODS[method].capability not in self._server.catalog.offered:
             return []
         items: list[Any] = []
         params: dict[str, Any] = {}
         while True:
-            result = await self._direct_call(method, params, principal)
+            result = await self._direct_call(method, params, principal, every_version=every_version)
             items += result[FEATURE_LISTS[method]]
             if "nextCursor" not in result:
                 return items
             params = {"cursor": result["nextCursor"]}
 
-    async def _direct_call(self, method: str, params: dict[str, Any], principal: Principal | None) -> dict[str, Any]:
+    async def _direct_call(
+        self, method: str, params: dict[str, Any], principal: Principal | None, *, every_version: bool = False
+    ) -> dict[str, Any]:
         """Send a request of a principal or, if that is None, of the author; return the result or raise MCPError."""
         server, request = self._server, Request(1, method, params)
         client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
@@ -168,7 +194,7 @@ class DirectCalls:
             refusal = None if server.guard is None else await server.guard.check(routed, principal)
             if refusal is not None:
                 raise refusal.error()
-        context = DirectContext(routed, client, principal)
+        context = DirectContext(routed, client, principal, every_version=every_version)
         reply = await server.answer(context)
         message = reply.message()
         error = message.get("error")
@@ -176,3 +202,8 @@ class DirectCalls:
             raise MCPError(error["code"], error["message"], error.get("data")) from context.error
         result: dict[str, Any] = message["result"]
         return result
+
+
+def _naming(version: str | None) -> dict[str, Any]:
+    """Return the params of a request that name a version of a feature."""
+    return {} if version is None else {"_meta": {"fastmcp": {"version": version}}}

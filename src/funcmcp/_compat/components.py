@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from copy import copy as shallow_copy
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, messages_in, tool_result
-from funcmcp._compat.editable import Editable, sdk_object
+from funcmcp._compat.editable import Editable, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError
+from funcmcp._compat.versions import VersionSpec, checked_version
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
@@ -22,6 +24,7 @@ from funcmcp._protocol.uri_template import URITemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Self
 
     from funcmcp._compat.content import ToolResult
     from funcmcp._compat.context import Context
@@ -63,12 +66,15 @@ class Component:
         fn: The function.
         name: The name.
         options: The options of the decorator.
+        version: The version, if it was chosen.
         describe: Returns the definition, once the component is registered.
         enabled: Whether the component itself is enabled. Rules of the server may hide it nevertheless.
         switches: Functions that show or hide the component, one for each server that has it.
     """
 
     kind = "tool"
+    key_prefix: str = "tool"
+    """The beginning of keys."""
     tool_name = "function"
     """The name of the tool as which the function runs outside of a server."""
 
@@ -76,6 +82,7 @@ class Component:
         self.fn: Callable[..., Any] = fn
         self.name: str = name or function_name(fn)
         self.options = options
+        self.version: str | None = checked_version(options.get("version"))
         self.describe: Callable[[], Mapping[str, Any]] | None = None
         self.enabled: bool = options.get("enabled") is not False
         self.switches: list[Callable[[bool], None]] = []
@@ -91,9 +98,14 @@ class Component:
         return cast("DirectRuns", import_module("funcmcp._compat.direct_runs"))
 
     @property
-    def key(self) -> str:
-        """The name."""
+    def identifier(self) -> str:
+        """The name, or the URI of a resource, of which each server has one in each version."""
         return self.name
+
+    @property
+    def key(self) -> str:
+        """The kind, the name or URI, and the version, such as ``"tool:add@1.0"`` or ``"tool:add@"``."""
+        return f"{self.key_prefix}:{self.identifier}@{self.version or ''}"
 
     @property
     def title(self) -> str | None:
@@ -120,6 +132,10 @@ class Component:
         """The ``_meta``, if there is any."""
         return self.options.get("meta")
 
+    def get_meta(self) -> dict[str, Any]:
+        """Return the ``_meta`` with the tags and the version in ``"fastmcp"``."""
+        return public_meta(self)
+
     @property
     def auth(self) -> Any:
         """The checks of the caller's authorization; None if every caller may use the component."""
@@ -140,12 +156,6 @@ class Component:
         return self.options.get("icons")
 
     @property
-    def version(self) -> str | None:
-        """The version, if it was chosen."""
-        version = self.options.get("version")
-        return None if version is None else str(version)
-
-    @property
     def definition(self) -> Mapping[str, Any]:
         """The definition in JSON form; that of a server of its own before the component is registered."""
         if self.describe is not None:
@@ -164,6 +174,28 @@ class Component:
         self.enabled = enabled
         for switch in self.switches:
             switch(enabled)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy that no server has, with other values of its attributes.
+
+        Args:
+            update: The values by attribute.
+            deep: Ignored: a copy has the same function.
+        """
+        del deep
+        changes = dict(update or {})
+        copy = shallow_copy(self)
+        copy.describe, copy.switches = None, []
+        for name in ("name", "fn", "uri", "version"):
+            if name in changes:
+                setattr(copy, name, changes[name])
+        copy.version = checked_version(copy.version)
+        names = {"uri_template": "uri"}
+        copy.options = {**self.options, **without(changes, "name", "fn", "uri", *names)}
+        for name, attribute in names.items():
+            if name in changes:
+                setattr(copy, attribute, changes[name])
+        return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
@@ -262,6 +294,7 @@ class Prompt(Component):
     """A prompt."""
 
     kind = "prompt"
+    key_prefix: str = "prompt"
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         _check_name(fn, name)
@@ -312,6 +345,7 @@ class Resource(Component):
     """A resource: a URI and the function that reads it."""
 
     kind = "resource"
+    key_prefix: str = "resource"
 
     def __init__(
         self, fn: Callable[..., Any] | None = None, uri: Any = None, name: str | None = None, **options: Any
@@ -323,6 +357,11 @@ class Resource(Component):
         super().__init__(fn or self._source(), name or (function_name(fn) if fn else str(uri)), **options)
         self.has_function: bool = fn is not None
         self.uri: str = str(uri)
+
+    @property
+    def identifier(self) -> str:
+        """The URI."""
+        return self.uri
 
     def _source(self) -> Callable[..., Any]:
         """Return the function of a subclass."""
@@ -362,6 +401,7 @@ FunctionResource = Resource
 class ResourceTemplate(Resource):
     """A resource template: a URI with variables, and the function that takes their values."""
 
+    key_prefix: str = "template"
     resource_class: type[Resource] = Resource
     """The class of resources that `create_resource` returns."""
 
@@ -581,6 +621,7 @@ class ListedTool(Editable, objects.Tool):
     """
 
     source: ToolSource
+    key_prefix: str = "tool"
 
     @property
     def fn(self) -> Callable[..., Any]:
@@ -601,17 +642,13 @@ class ListedTool(Editable, objects.Tool):
         """
         if self.source.component is not None:
             return await self.source.component.run(arguments)
-        result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True)
+        version = None if self.version is None else VersionSpec(eq=self.version)
+        result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True, version=version)
         return tool_result(result)
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
         return sdk_object("Tool", {**self, **overrides})
-
-    @property
-    def key(self) -> str:
-        """The name."""
-        return self.name
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -631,15 +668,20 @@ class ListedTool(Editable, objects.Tool):
 
 def with_tags(item: Any, server: Any) -> Any:
     """Return an item of a list of a server with the attribute ``tags``, which middleware filters by."""
-    catalog = server._server.catalog  # noqa: SLF001 - a part of FastMCP
-    if isinstance(item, objects.Resource):
-        feature = catalog.resources.get(item.uri)
-    elif isinstance(item, objects.ResourceTemplate):
-        feature = catalog.templates.get(item.uri_template)
-    else:
-        registry = catalog.prompts if isinstance(item, objects.Prompt) else catalog.tools
-        feature = registry.get(item.name)
+    feature = feature_of(item, server)
     item.tags = set() if feature is None else set(feature.tags)
     if isinstance(item, ListedTool):
-        item.source = ToolSource(server, server.registered_tool(item.name))
+        item.source = ToolSource(server, server.registered_tool(item.name, item.version))
     return item
+
+
+def feature_of(item: Any, server: Any) -> Any:
+    """Return the feature of an item of a list of a server; None for one that a provider has for its caller."""
+    catalog = server._server.catalog  # noqa: SLF001 - a part of FastMCP
+    if isinstance(item, objects.Resource):
+        registry, key = catalog.resources, item.uri
+    elif isinstance(item, objects.ResourceTemplate):
+        registry, key = catalog.templates, item.uri_template
+    else:
+        registry, key = (catalog.prompts if isinstance(item, objects.Prompt) else catalog.tools), item.name
+    return next((feature for feature in registry.versions_of(key) if feature.version == item.version), None)

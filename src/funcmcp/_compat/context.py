@@ -16,6 +16,8 @@ from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
+from funcmcp._compat.session_visibility import as_dicts, rules_of
+from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.levels import LEVELS
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.feature_context import Context as InnerContext
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
+    from funcmcp._compat.visibility import ComponentRule
     from funcmcp._protocol.objects import GetPromptResult, Prompt, Resource
     from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
+    from funcmcp._server.connections.conversation import Rules
 
     Types = TypeVarTuple("Types", default=Unpack[tuple[Any, ...]])
 else:
@@ -42,15 +46,7 @@ else:
 
 _MAX_TOKENS = 512
 
-_VISIBILITY = (
-    "middleware with funcmcp.middleware.on_list, which leaves features out of the lists of a session, and with "
-    "on_tool_call, which refuses calls of them. The key of both is context.client.session_id. There is no other way yet"
-)
-
 _OTHER_NAMES = {
-    "enable_components": _VISIBILITY,
-    "disable_components": _VISIBILITY,
-    "reset_visibility": _VISIBILITY,
     "is_background_task": "funcmcp.Context and its task_id",
     "task_id": "funcmcp.Context and its task_id",
 }
@@ -343,6 +339,42 @@ class Context(Generic[*Types]):
     async def notify_prompts_changed(self) -> None:
         """Do nothing: the server notifies clients itself when a prompt is added or removed."""
 
+    # Visibility
+
+    @property
+    def session_rules(self) -> Rules | None:
+        """The rules that hide and show components for this client; None if it sees what other clients see."""
+        return None if self._call is None else rules_of(self._call.request)
+
+    async def enable_components(self, *, match_all: bool = False, **conditions: Any) -> None:
+        """Show components to this client, whatever the server hides; the last rule that matches decides.
+
+        Args:
+            match_all: Whether all components are shown.
+            conditions: ``names``, ``keys``, ``version``, ``tags`` and ``components``, as those of ``mcp.enable``.
+
+        Raises:
+            RuntimeError: Nothing identifies the client: it has no session, and is not authenticated.
+            ToolError: The session can't keep rules, or the client has too many.
+        """
+        await self._change_visibility(component_rule(conditions, shows=True, match_all=match_all))
+
+    async def disable_components(self, *, match_all: bool = False, **conditions: Any) -> None:
+        """Hide components from this client. Arguments and errors are those of `enable_components`."""
+        await self._change_visibility(component_rule(conditions, shows=False, match_all=match_all))
+
+    async def reset_visibility(self) -> None:
+        """Forget the rules of this client. Errors are those of `enable_components`."""
+        await self._change_visibility(None)
+
+    async def _change_visibility(self, rule: ComponentRule | None) -> None:
+        server: Any = self._server
+        await server.client_rules.change(self._request, rule)
+
+    async def _get_visibility_rules(self) -> list[dict[str, Any]]:
+        """Return the rules in FastMCP's form."""
+        return as_dicts(self.session_rules)
+
     # Questions to the client
 
     async def elicit(
@@ -455,7 +487,9 @@ class Context(Generic[*Types]):
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
         """Return the messages of a prompt of this server."""
         try:
-            return await self._server.get_prompt(name, arguments, principal=self._request.principal)
+            server: Any = self._server
+            rendered: GetPromptResult = await server.rendered(name, arguments, principal=self._request.principal)
+            return rendered
         except MCPError as error:
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 

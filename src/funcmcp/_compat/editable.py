@@ -28,6 +28,16 @@ _MEMBERS = {
 """Members in JSON form by the attributes with other names."""
 
 
+def public_meta(component: Any) -> dict[str, Any]:
+    """Return the ``_meta`` of a component as FastMCP has it: with its tags and version, without internal members."""
+    meta = dict(component.meta or {})
+    public = {name: value for name, value in meta.get("fastmcp", {}).items() if not name.startswith("_")}
+    public["tags"] = sorted(component.tags)
+    if component.version is not None:
+        public["version"] = component.version
+    return {**meta, "fastmcp": public}
+
+
 class EditableParams(SimpleNamespace):
     """The parameters of a request as attributes."""
 
@@ -56,6 +66,26 @@ class Editable(objects.WireObject):
             self.pop(member, None)
         else:
             self[member] = plain(value)
+
+    key_prefix: str = ""
+    """The beginning of the keys of definitions."""
+    identifier_member: str = "name"
+    """The member that has the name or URI of a definition."""
+
+    @property
+    def version(self) -> str | None:
+        """The version of a definition, if there are several of its name."""
+        version: str | None = (self.get("_meta") or {}).get("fastmcp", {}).get("version")
+        return version
+
+    @property
+    def key(self) -> str:
+        """The key of a definition: the kind, the name or URI, and the version, such as ``"tool:add@1.0"``."""
+        return f"{self.key_prefix}:{self.get(self.identifier_member)}@{self.version or ''}"
+
+    def get_meta(self) -> dict[str, Any]:
+        """Return the ``_meta`` of a definition with the tags and the version in ``"fastmcp"``."""
+        return public_meta(self)
 
     @property
     def icons(self) -> list[Any] | None:
@@ -132,6 +162,9 @@ def sdk_object(name: str, members: dict[str, Any]) -> Any:
 class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
 
+    key_prefix: str = "resource"
+    identifier_member: str = "uri"
+
     @property
     def annotations(self) -> Any:
         """Hints for clients, as an object with attributes."""
@@ -141,6 +174,9 @@ class ListedResource(Editable, objects.Resource):
 class ListedTemplate(Editable, objects.ResourceTemplate):
     """A resource template in the list of a server, with its tags."""
 
+    key_prefix: str = "template"
+    identifier_member: str = "uriTemplate"
+
     @property
     def annotations(self) -> Any:
         """Hints for clients, as an object with attributes."""
@@ -149,6 +185,8 @@ class ListedTemplate(Editable, objects.ResourceTemplate):
 
 class ListedPrompt(Editable, objects.Prompt):
     """A prompt in the list of a server, with its tags."""
+
+    key_prefix: str = "prompt"
 
 
 class EditableBlock(Editable, objects.ContentBlock):

@@ -52,9 +52,9 @@ _UNSUPPORTED = {
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("serializer", "version", "run_in_thread", "app", "key", "validate_output"),
-    "resource": ("version", "key", "resource_security", "security"),
-    "prompt": ("version", "key"),
+    "tool": ("serializer", "run_in_thread", "app", "key", "validate_output"),
+    "resource": ("key", "resource_security", "security"),
+    "prompt": ("key",),
 }
 """Options of components that change nothing here."""
 

@@ -71,10 +71,6 @@ def make_sdk_tool(
     chosen.pop("output_schema", None)
     convert = _only_resolvers(form) if asks else form.convert
     converting = with_result(adapted(collected(function), exclude=exclude, has_schema=False), None, convert)
-        adapted(collected(function), exclude=exclude, has_schema=False),
-        None,
-        _only_resolvers(form) if asks else form.convert,
-    )
     tool = make_tool(converting, _common(component, chosen), services)
     schema_of = functools.cache(functools.partial(arguments_schema, function, {*hidden, *exclude}))
     mirrored = tool.mirrored

@@ -79,6 +79,7 @@ class MCPServer(FastMCP):
     """
 
     _shows_errors = False
+    _renders_prompts = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"
@@ -128,20 +129,15 @@ class MCPServer(FastMCP):
 
     def registered_components(self) -> list[Component]:
         """Return the components as they were registered, without those that were removed."""
-        return [
-            component
-            for key, component in self._components.items()
-            if self._is_registered(key.partition(":")[0], key.partition(":")[2])
-        ]
+        return [component for component in self._components.values() if self._is_registered(component)]
 
-    def _is_registered(self, kind: str, key: str) -> bool:
+    def _is_registered(self, component: Any) -> bool:
         catalog = self._server.catalog
-        registries: Any = {
-            "tool": (catalog.tools,),
-            "prompt": (catalog.prompts,),
-            "resource": (catalog.resources, catalog.templates),
-        }
-        return any(key in registry for registry in registries[kind])
+        if component.kind == "tool":
+            return component.name in catalog.tools
+        if component.kind == "prompt":
+            return component.name in catalog.prompts
+        return component.uri in catalog.resources or component.uri in catalog.templates
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if callable(name_or_fn) or isinstance(name_or_fn, Component):
@@ -303,7 +299,7 @@ class MCPServer(FastMCP):
                     raise ResourceNotFoundError(error.message) from error
                 return _asked(error, direct)
 
-    async def get_prompt(
+    async def get_prompt(  # type: ignore[override] # as the SDK's
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -326,7 +322,7 @@ class MCPServer(FastMCP):
         direct = DirectCall(context)
         with self._calling(direct):
             try:
-                return plain_result("GetPromptResult", await super().get_prompt(name, arguments, principal=principal))
+                return plain_result("GetPromptResult", await self.rendered(name, arguments, principal=principal))
             except MCPError as error:
                 if direct.failure is None or isinstance(direct.failure, PromptFailedError | InvalidParams):
                     raise ValueError(error.message) from error

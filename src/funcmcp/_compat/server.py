@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
@@ -19,10 +20,9 @@ from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import with_completion
-from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, ResourceTemplate, Tool, with_tags
+from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._compat.context import Call, Context, context_variable, get_context
-from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
-from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
+from funcmcp._compat.errors import UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
     collected,
@@ -47,10 +47,12 @@ from funcmcp._compat.options import (
 )
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import ReturnedResult, messages_of
+from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
+from funcmcp._compat.session_visibility import ClientRules, apply_rules
 from funcmcp._compat.task_config import task_option
-from funcmcp._compat.transports import ServerTransports, note_ignored
-from funcmcp._compat.visibility import component_rule
+from funcmcp._compat.transports import note_ignored
+from funcmcp._compat.versions import check_mixing, checked_version
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
@@ -59,15 +61,15 @@ from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
-    from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
+    from funcmcp._server.connections.conversation import Rules
     from funcmcp._server.middleware import CallNext
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -93,7 +95,7 @@ _URL_ELICITATION_REQUIRED = -32042
 
 
 @public("funcmcp.compat")
-class FastMCP(ServerTransports):
+class FastMCP(ServerLists):
     """A server with the names of FastMCP 2 to 4 and of ``mcp.server.fastmcp`` of the official SDK.
 
     Errors of functions are shown to clients, arguments are converted, and calls have no time limit, as there. The
@@ -153,7 +155,8 @@ class FastMCP(ServerTransports):
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
-        self._versions: dict[str, str] = {}  # of components that have one, by kind and key
+        self.client_rules: ClientRules = ClientRules()
+        self._features: dict[str, Any] = {}  # by key, as in the attribute of components
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
@@ -166,7 +169,7 @@ class FastMCP(ServerTransports):
         super().__init__(
             name or self._default_name or type(self).__name__,
             instructions=instructions or None,
-            version=version or self._default_version,
+            version=checked_version(version) or self._default_version,
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
             protocol=chosen.pop("protocol", None)
@@ -478,7 +481,6 @@ class FastMCP(ServerTransports):
         if isinstance(component, Resource) and not is_absolute_uri(component.uri):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
-        version = component.options.get("version")
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
         options = component_options(component.options, component.kind)
@@ -488,25 +490,40 @@ class FastMCP(ServerTransports):
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
+        if not self._makes_way(component, feature):
+            return component
+        previous = self._components.get(component.key)
+        was_enabled = previous is None or previous.enabled
+        switch = partial(self._switch, feature)
+        if component.enabled != was_enabled:
+            # Before the feature is added: clients must not see a disabled one, not even for a moment.
+            switch(component.enabled)
+        self._server.catalog.add(feature)
+        component.describe = feature.describe
+        component.switches.append(switch)
+        self._components[component.key] = component
+        self._features[component.key] = feature
+        return component
+
+    def _makes_way(self, component: Component, feature: Any) -> bool:
+        """Return whether a feature can be added, after one of the same name and version was removed.
+
+        Raises:
+            ValueError: One of the two has a version, and the other one has none.
+        """
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
             registry = catalog.templates if isinstance(feature, features.ResourceTemplate) else catalog.resources
-        if feature.key in registry and not self._replaces(registry, component.kind, feature.key):
-            return component
-        key = f"{component.kind}:{feature.key}"
-        previous = self._components.get(key)
-        was_enabled = previous is None or previous.enabled
-        switch = partial(self._switch, feature)
-        self._versions[f"{kind_of(feature)}:{feature.key}"] = "" if version is None else str(version)
-        if component.enabled != was_enabled:
-            # Before the feature is added: clients must not see a disabled one, not even for a moment.
-            switch(component.enabled)
-        catalog.add(feature)
-        component.describe = feature.describe
-        component.switches.append(switch)
-        self._components[key] = component
-        return component
+        prefix = f"{component.key.rpartition('@')[0]}@"
+        own = [item for key, item in self._features.items() if key.startswith(prefix) and item.key == feature.key]
+        present = [*own, *registry.versions_of(feature.key)]
+        check_mixing(component.kind, feature.key, feature.version, [item.version for item in present])
+        if not any(item.version == feature.version for item in present) and feature.key not in registry:
+            return True
+        if not any(item.version == feature.version for item in present):
+            return True
+        return self._replaces(registry, component, feature.key)
 
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:
         """Return what clients get of a component.
@@ -518,8 +535,9 @@ class FastMCP(ServerTransports):
         feature = _MAKERS[component.kind](self, component, options)
         return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
 
-    def _replaces(self, registry: Registry[Any], kind: str, key: str) -> bool:
+    def _replaces(self, registry: Registry[Any], component: Component, key: str) -> bool:
         """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
+        kind = component.kind
         if self._on_duplicate in {"ignore", "keep"}:
             if self._on_duplicate == "keep":
                 _logger.warning("The %s %s exists already. The second one is ignored.", kind, key)
@@ -527,7 +545,11 @@ class FastMCP(ServerTransports):
         if self._on_duplicate == "warn":
             _logger.warning("The %s %s exists already and is replaced.", kind, key)
         if self._on_duplicate != "error":
-            registry.remove(key)
+            previous = self._features.pop(component.key, None)
+            if previous is None:
+                registry.remove(key)
+            else:
+                self._server.catalog.remove(previous)
         return True
 
     def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
@@ -565,39 +587,6 @@ class FastMCP(ServerTransports):
         except KeyError:
             raise UnknownFeatureError(f"Unknown resource: {uri}") from None
 
-    # Visibility
-
-    def enable(  # type: ignore[override] # more options
-        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
-    ) -> FastMCP:
-        """Show clients the features that meet all conditions; without conditions, do nothing.
-
-        Args:
-            names: Names, or URIs of resources and templates.
-            keys: Keys such as ``"tool:add@"``, which FastMCP has for features.
-            options: ``tags``, ``components`` and ``only``.
-
-        Raises:
-            TypeError: An option does not exist, or a condition is not a collection of strings.
-            ValueError: A kind of feature is unknown, or a key has none.
-        """
-        only = options.pop("only", False)
-        conditions = {"names": names, "keys": keys, **options}
-        rule = component_rule(self._version_of, conditions, shows=True, only=only)
-        self._server.catalog.set_visibility(rule)
-        return self
-
-    def disable(  # type: ignore[override] # more options
-        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
-    ) -> FastMCP:
-        """Hide features from clients. The arguments are those of `enable`, and a key applies to all versions."""
-        rule = component_rule(self._version_of, {"names": names, "keys": keys, **options}, shows=False)
-        self._server.catalog.set_visibility(rule)
-        return self
-
-    def _version_of(self, feature: Any) -> str:
-        return self._versions.get(f"{kind_of(feature)}:{feature.key}", "")
-
     # The server's own features
 
     def get_context(self) -> Context:
@@ -608,60 +597,9 @@ class FastMCP(ServerTransports):
         """
         return get_context()
 
-    async def list_tools(self, *, principal: Principal | None = None, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
-        """Return the tools that a principal sees; all of them without one."""
-        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools(principal=principal)]
-
-    async def list_resources(self, **options: Any) -> list[ListedResource]:  # type: ignore[override] # of a subclass
-        """Return the resources."""
-        return [with_tags(ListedResource(item), self) for item in await super().list_resources(**options)]
-
-    async def list_resource_templates(self, **options: Any) -> list[ListedTemplate]:  # type: ignore[override] # as above
-        """Return the resource templates."""
-        return [with_tags(ListedTemplate(item), self) for item in await super().list_resource_templates(**options)]
-
-    async def list_prompts(self, **options: Any) -> list[ListedPrompt]:  # type: ignore[override] # as above
-        """Return the prompts."""
-        return [with_tags(ListedPrompt(item), self) for item in await super().list_prompts(**options)]
-
-    async def get_tools(self) -> dict[str, ListedTool]:
-        """Return the tools by name."""
-        return {tool.name: tool for tool in await self.list_tools()}
-
-    async def get_tool(self, name: str) -> ListedTool:
-        """Return a tool; raise NotFoundError if it does not exist."""
-        tools = await self.get_tools()
-        if name not in tools:
-            raise NotFoundError(f"Unknown tool: {name}")
-        return tools[name]
-
-    def registered_tool(self, name: str) -> Any:
-        """Return the tool that was registered with a name; None if another server has it."""
-        return self._components.get(f"tool:{name}")
-
-    async def read_resource(self, uri: Any, *, principal: Principal | None = None, **_: Any) -> ReadResult:
-        """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``."""
-        return ReadResult(await super().read_resource(str(uri), principal=principal))
-
-    async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptAnswer:
-        """Return the messages of a prompt.
-
-        Raises:
-            MCPError: The prompt does not exist, or it failed.
-        """
-        return PromptAnswer(await self.get_prompt(name, arguments))
-
-    async def get_resources(self) -> dict[str, Any]:
-        """Return the resources by URI."""
-        return {resource.uri: resource for resource in await self.list_resources()}
-
-    async def get_resource_templates(self) -> dict[str, Any]:
-        """Return the resource templates by URI template."""
-        return {template.uri_template: template for template in await self.list_resource_templates()}
-
-    async def get_prompts(self) -> dict[str, Any]:
-        """Return the prompts by name."""
-        return {prompt.name: prompt for prompt in await self.list_prompts()}
+    def registered_tool(self, name: str, version: str | None = None) -> Any:
+        """Return the tool that was registered with a name and version; None if another server has it."""
+        return self._components.get(f"tool:{name}@{version or ''}")
 
     # Other servers
 
@@ -744,7 +682,14 @@ class FastMCP(ServerTransports):
         return MiddlewareList(self)
 
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
-        """Set the context of the request while it runs: a middleware."""
+        """Set the context of the request while it runs, and what its client sees: a middleware."""
+        outer = context_variable.get()
+        rules: Rules | None = self.client_rules.of(request)
+        if rules is None and outer is not None and outer.fastmcp is self:
+            rules = outer.session_rules
+        if rules is not None:
+            by_author = isinstance(request, DirectContext) and request.by_author
+            await apply_rules(self._server, request, rules, by_author=by_author)
         with self._active_context(request):
             return await call_next(request)
 

@@ -1,19 +1,16 @@
-"""Rules of ``mcp.enable`` and ``mcp.disable`` as FastMCP has them: by name or URI, key, tag and kind.
-
-A component has one version here. A key of a rule that hides applies to all versions, and a key of a rule that shows
-applies to the version in it.
-"""
+"""Rules of ``mcp.enable`` and ``mcp.disable`` as FastMCP has them: by name or URI, key, version, tag and kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._compat.versions import VersionSpec
 from funcmcp._server.catalog.features import Resource, ResourceTemplate
 from funcmcp._server.catalog.visibility import kind_of, visibility_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from funcmcp._server.calls.feature import Feature
     from funcmcp._server.catalog.visibility import VisibilityRule
@@ -25,15 +22,17 @@ class ComponentRule:
 
     Attributes:
         rule: The conditions that funcmcp's own rules have, too, but for the names.
-        version_of: Returns the version of a component; an empty text for a component without one.
         names: Names, or URIs of resources and templates; None for any.
         keys: FastMCP's keys, such as ``"tool:add@"`` and ``"resource:menu://today@1.0"``; None for any.
+        version: The versions; None for any, and for components without one.
+        match_all: Whether it matches all components.
     """
 
     rule: VisibilityRule
-    version_of: Callable[[Feature], str]
     names: frozenset[str] | None
     keys: frozenset[str] | None
+    version: VersionSpec | None = None
+    match_all: bool = False
 
     @property
     def shows(self) -> bool:
@@ -46,24 +45,33 @@ class ComponentRule:
         return self.rule.only
 
     @property
+    def kinds(self) -> frozenset[str] | None:
+        """The kinds of components; None for any."""
+        return self.rule.kinds
+
+    @property
     def conditions(self) -> tuple[Any, ...]:
-        """The names, keys, tags and kinds."""
-        return self.names, self.keys, self.rule.tags, self.rule.kinds
+        """The names, keys, versions, tags and kinds."""
+        versions = None if self.version is None else (self.version.gte, self.version.lt, self.version.eq)
+        return self.match_all or None, self.names, self.keys, versions, self.rule.tags, self.rule.kinds
 
     def matches(self, feature: Any) -> bool:
         """Return whether a component meets all conditions."""
+        if self.match_all:
+            return True
         if all(condition is None for condition in self.conditions):
+            return False
+        if self.version is not None and not self.version.matches(feature.version, match_none=False):
             return False
         if self.names is not None and self.names.isdisjoint(_names_of(feature)):
             return False
         return self.rule.matches(feature) and (self.keys is None or self._has_key_of(feature))
 
     def _has_key_of(self, feature: Feature) -> bool:
-        """Return whether one of the keys is a component's."""
+        """Return whether one of the keys is a component's. A key without ``@`` hides all versions, and shows none."""
         key = f"{kind_of(feature)}:{feature.key}"
-        if self.shows:
-            return f"{key}@{self.version_of(feature)}" in (self.keys or ())
-        return any(key in {hidden, hidden.rpartition("@")[0]} for hidden in self.keys or ())
+        keys = self.keys or frozenset()
+        return f"{key}@{feature.version or ''}" in keys or (not self.shows and key in keys)
 
 
 def _names_of(feature: Any) -> set[str]:
@@ -74,33 +82,35 @@ def _names_of(feature: Any) -> set[str]:
 
 
 def component_rule(
-    version_of: Callable[[Feature], str], conditions: dict[str, Any], *, shows: bool, only: bool = False
+    conditions: dict[str, Any], *, shows: bool, only: bool = False, match_all: bool = False
 ) -> ComponentRule:
     """Return a rule for the arguments of an author.
 
     Args:
-        version_of: Returns the version of a component.
-        conditions: ``names``, ``keys``, ``tags`` and ``components``. Empty tags and components are no condition.
+        conditions: ``names``, ``keys``, ``version``, ``tags`` and ``components``. Empty tags and components are not a
+            condition.
         shows: Whether the rule shows what it matches.
         only: Whether it hides everything else.
+        match_all: Whether it matches all components.
 
     Raises:
         TypeError: A condition is not a collection of strings, or does not exist here.
         ValueError: A kind is unknown.
     """
-    if conditions.get("version") is not None:
-        raise TypeError("enable and disable of funcmcp.compat have no option 'version': features have no versions.")
+    version = conditions.get("version")
+    if not (version is None or isinstance(version, VersionSpec)):
+        raise TypeError(f"version must be a VersionSpec, such as VersionSpec(gte='2'); got {version!r:.60}.")
     unknown = sorted(conditions.keys() - {"names", "keys", "tags", "components", "version"})
     if unknown:
         raise TypeError(
             f"Unknown option {', '.join(map(repr, unknown))} of enable and disable. "
-            "Valid options: names, keys, tags, components, only."
+            "Valid options: names, keys, version, tags, components, only."
         )
     tags = conditions.get("tags") or None
     kinds = conditions.get("components") or None
     rule = visibility_rule(conditions.get("names"), tags, kinds, shows=shows, only=only)
     keys = _checked_keys(conditions.get("keys"))
-    return ComponentRule(rule._replace(names=None), version_of, rule.names, keys)
+    return ComponentRule(rule._replace(names=None), rule.names, keys, version, match_all)
 
 
 def _checked_keys(keys: Collection[str] | None) -> frozenset[str] | None:

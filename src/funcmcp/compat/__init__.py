@@ -111,6 +111,17 @@ if TYPE_CHECKING:
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.versions import (
+        VersionKey,
+        VersionSpec,
+        compare_versions,
+        dedupe_with_versions,
+        is_version_greater,
+        max_version,
+        min_version,
+        parse_version_key,
+        version_sort_key,
+    )
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -212,6 +223,17 @@ _HOMES = {
     "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.versions": [
+        "VersionKey",
+        "VersionSpec",
+        "compare_versions",
+        "dedupe_with_versions",
+        "is_version_greater",
+        "max_version",
+        "min_version",
+        "parse_version_key",
+        "version_sort_key",
+    ],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
@@ -304,8 +326,12 @@ __all__ = [
     "UnexpectedToolError",
     "UserMessage",
     "ValidationError",
+    "VersionKey",
+    "VersionSpec",
+    "compare_versions",
     "configure_logging",
     "create_proxy",
+    "dedupe_with_versions",
     "elicit_url",
     "forward",
     "forward_raw",
@@ -315,11 +341,16 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_version_greater",
     "lifespan",
+    "max_version",
+    "min_version",
+    "parse_version_key",
     "require_roles",
     "require_scopes",
     "restrict_tag",
     "run_auth_checks",
+    "version_sort_key",
 ]
 
 _ELSEWHERE = {

@@ -15,16 +15,17 @@ from funcmcp._server.connections.hub import PROMPTS, RESOURCES, TOOLS
 
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._server.catalog.visibility import VisibilityRule
+    from funcmcp._server.catalog.visibility import Rule
     from funcmcp._server.connections.conversation import Conversation
 
 MAX_RULES = 100
 """Rules of one session."""
 
-_LISTS = {"tool": TOOLS, "resource": RESOURCES, "template": RESOURCES, "prompt": PROMPTS}
+LISTS = {"tool": TOOLS, "resource": RESOURCES, "template": RESOURCES, "prompt": PROMPTS}
+"""The change of the list that has features of a kind."""
 
 
-async def change_rules(context: RequestContext, rule: VisibilityRule | None) -> None:
+async def change_rules(context: RequestContext, rule: Rule | None) -> None:
     """Add a rule to the session of a call, or with None remove all of them, and notify its client; raise ToolError."""
     conversation = _conversation_of(context)
     rules = conversation.rules
@@ -37,8 +38,8 @@ async def change_rules(context: RequestContext, rule: VisibilityRule | None) -> 
             raise ToolError(f"This session has {MAX_RULES} rules of visibility. Reset them before you add others.")
         rules.add(rule)
         conversation.rules = rules
-    kinds = _LISTS.keys() if rule is None or rule.kinds is None else rule.kinds
-    for change in dict.fromkeys(_LISTS[kind] for kind in _LISTS if kind in kinds):
+    kinds = LISTS.keys() if rule is None or rule.kinds is None else rule.kinds
+    for change in dict.fromkeys(LISTS[kind] for kind in LISTS if kind in kinds):
         await context.notify(change.method, change.params)
 
 

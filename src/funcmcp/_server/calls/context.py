@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.feature import CallEnd, Feature, TimeLimit
     from funcmcp._server.calls.route import RoutedRequest
     from funcmcp._server.connections.client import ConnectedClient
+    from funcmcp._server.connections.conversation import Rules
     from funcmcp._state.caller_values import ValueOwner
 
 
@@ -110,6 +111,7 @@ class RequestContext:
         shown_names: The names that clients see for arguments of the tool, where a `ToolTransform` has changed them.
         log_variables: The context variables in which a record about the whole request is written, so that it belongs to
             the span of the request. None without tracing.
+        rules: Hide and show features for this request; None if those of the session hold.
     """
 
     __slots__ = (
@@ -124,6 +126,7 @@ class RequestContext:
         "outer",
         "request",
         "routed",
+        "rules",
         "shown_names",
     )
 
@@ -146,6 +149,12 @@ class RequestContext:
         self.is_reusable: bool = True
         self.shown_names: Mapping[str, str] | None = None
         self.log_variables: Variables | None = None
+        self.rules: Rules | None = None
+
+    @property
+    def every_version(self) -> bool:
+        """Whether a list has all versions of each feature: not in the protocol, which knows no versions."""
+        return False
 
     def set_error(self, error: BaseException | None) -> None:
         """Set the exception with which the call has failed, also for the servers that mount this one."""

@@ -40,6 +40,10 @@ class Rule(Protocol):
         """Whether it hides all features that it does not match."""
 
     @property
+    def kinds(self) -> frozenset[str] | None:
+        """The kinds of features that it matches, as keys of `KINDS`; None for any."""
+
+    @property
     def conditions(self) -> tuple[Any, ...]:
         """The conditions of a match. Rules with equal conditions match the same features."""
 
@@ -91,6 +95,11 @@ class Visibility:
 
     def __len__(self) -> int:
         return len(self._rules)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules, the last one of which decides."""
+        return self._rules
 
     def add(self, rule: Rule) -> None:
         """Add a rule behind the existing ones."""

@@ -165,7 +165,7 @@ class FeatureList:
         if self.version != self._version:
             self._read_changes()
         is_private = session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
-        is_private = is_private or self._has_conditions
+        is_private = is_private or self._has_conditions or context.every_version
         if self.provided is not None:
             await self.provided.ready(self.registry.kind)
             is_private = is_private or self.provided.is_per_caller
@@ -204,6 +204,19 @@ class FeatureList:
         """Return the features that a caller gets who may use all of them."""
         return [feature for feature in self.registry if feature.is_listed]
 
+    def page_size_for(self, context: RequestContext) -> int | None:
+        """Return the number of features on a page. A list of all versions has one page: its keys are not unique."""
+        return None if context.every_version else self.page_size
+
+    def all_versions(self, rules: Rules | None) -> list[Any]:
+        """Return the features that a session with these rules sees, in all versions."""
+        registry = self.registry
+        features: Iterable[Any] = registry.every_version()
+        if rules is not None:
+            shown = rules.decide
+            features = [item for item in registry.every() if shown(item, default=registry.is_visible(item))]
+        return [feature for feature in features if feature.is_listed]
+
     def is_filtered(self, guard: Guard | None, principal: Principal | None) -> bool:
         """Return whether a caller's list contains only the features that the caller may use."""
         return guard is not None and guard.filters(principal)
@@ -229,7 +242,7 @@ class FeatureList:
             kept = self._pages.get((revision.date, start, missing, caching))
             if kept is not None:
                 return kept
-        page = page_of(self.name, [(feature.key, feature) for feature in features], start, self.page_size)
+        page = page_of(self.name, [(feature.key, feature) for feature in features], start, self.page_size_for(context))
         definitions = await self.definitions_of(context, page.items)
         scope = caching.scope or self.cache_scope
         if missing is None and self.provided is not None:
@@ -243,7 +256,9 @@ class FeatureList:
     async def features_for(self, context: RequestContext) -> list[Any]:
         """Return the features that the caller of a request gets."""
         rules = session_rules_of(context)
-        if rules is None:
+        if context.every_version:
+            features = self.all_versions(rules)
+        elif rules is None:
             features = self.all()
         else:
             from funcmcp._server.catalog.session_view import seen_features  # noqa: PLC0415 - few sessions have rules
@@ -279,13 +294,15 @@ class FeatureList:
         return [feature for feature in features if await guard.may_use(feature.access, principal)]
 
     async def definitions_of(self, context: RequestContext, features: Sequence[Any]) -> dict[str, bytes]:
-        """Return the definitions of features, as JSON text by key. One without a valid definition is left out."""
+        """Return the definitions of features, as JSON text by key. One without a valid definition is left out.
+
+        In a list of all versions, the version is a part of the key.
+        """
         definitions: dict[str, bytes] = {}
         for number, feature in enumerate(features, 1):
             try:
-                definitions[feature.key] = encoded_definition(
-                    self.registry, feature, self.shape, context.client.revision
-                )
+                key = f"{feature.key} {feature.version}" if context.every_version else feature.key
+                definitions[key] = encoded_definition(self.registry, feature, self.shape, context.client.revision)
             except RegistrationError as error:
                 if feature.key not in self.left_out:
                     self.left_out.add(feature.key)
@@ -296,7 +313,9 @@ class FeatureList:
 
 
 def session_rules_of(context: RequestContext) -> Rules | None:
-    """Return the rules of the session of a request; None if it sees what other clients see."""
+    """Return the rules of a request, or of its session; None if it sees what other clients see."""
+    if context.rules is not None:
+        return context.rules
     conversation = context.client.conversation
     return None if conversation is None else conversation.rules
 

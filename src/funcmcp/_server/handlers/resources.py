@@ -105,7 +105,7 @@ class ResourceList:
                     definitions[uri] = definition
         name = self._registered.name
         start = 0 if cursor is None else start_of(name, list(definitions), cursor)
-        page = page_of(name, list(definitions.items()), start, self._registered.page_size)
+        page = page_of(name, list(definitions.items()), start, self._registered.page_size_for(context))
         ttl = None if self._registered.provided is None else self._registered.provided.caching.ttl
         return self._results.list(name, page.items, page.next_cursor, context.client.revision, "private", ttl)
 

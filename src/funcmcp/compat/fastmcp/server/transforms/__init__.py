@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import VersionSpec as VersionSpec
     from funcmcp.compat.fastmcp.server.transforms import catalog as catalog
     from funcmcp.compat.fastmcp.server.transforms import namespace as namespace
     from funcmcp.compat.fastmcp.server.transforms import prompts_as_tools as prompts_as_tools
@@ -14,4 +15,8 @@ if TYPE_CHECKING:
     from funcmcp.compat.fastmcp.server.transforms import version_filter as version_filter
     from funcmcp.compat.fastmcp.server.transforms import visibility as visibility
 else:
-    __getattr__, __dir__, __all__ = names_of(__name__, {})
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "VersionSpec",
+        ],
+    })

@@ -1,0 +1,238 @@
+"""The lists of a server's components, in all versions, and which of them clients see: a part of `FastMCP`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._compat.components import ListedTool, with_tags
+from funcmcp._compat.context import context_variable
+from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
+from funcmcp._compat.errors import NotFoundError
+from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.versions import exact_version, newest_matching
+from funcmcp._compat.visibility import component_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Self
+
+    from funcmcp._auth.principal import Principal
+    from funcmcp._compat.versions import VersionSpec
+    from funcmcp._protocol.objects import CallToolResult, GetPromptResult
+
+
+class ServerLists(ServerTransports):
+    """Lists, finds, shows and hides the components of a server."""
+
+    _renders_prompts = False
+    """Whether `get_prompt` always returns messages, as in the official SDK 2.x."""
+
+    # Visibility
+
+    def enable(  # type: ignore[override] # more options
+        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
+    ) -> Self:
+        """Show clients the components that meet all conditions; without conditions, do nothing.
+
+        Args:
+            names: Names, or URIs of resources and templates.
+            keys: Keys such as ``"tool:add@1.0"``, which `key` of components returns.
+            options: ``version``, a `VersionSpec`; ``tags``, ``components`` and ``only``.
+
+        Raises:
+            TypeError: An option does not exist, or a condition is not a collection of strings.
+            ValueError: A kind of component is unknown, or a key has none.
+        """
+        only = options.pop("only", False)
+        rule = component_rule({"names": names, "keys": keys, **options}, shows=True, only=only)
+        self._server.catalog.set_visibility(rule)
+        return self
+
+    def disable(  # type: ignore[override] # more options
+        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
+    ) -> Self:
+        """Hide components from clients. The arguments are those of `enable` but ``only``."""
+        rule = component_rule({"names": names, "keys": keys, **options}, shows=False)
+        self._server.catalog.set_visibility(rule)
+        return self
+
+    # Lists
+
+    async def list_tools(self, *, principal: Principal | None = None, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
+        """Return the tools that a principal sees, in all versions; without a principal all that are not hidden."""
+        items = await self._direct_list("tools/list", principal, every_version=True)
+        return [with_tags(ListedTool(item), self) for item in items]
+
+    async def list_resources(self, *, principal: Principal | None = None, **_: Any) -> list[ListedResource]:  # type: ignore[override] # as above
+        """Return the resources, as `list_tools` does."""
+        items = await self._direct_list("resources/list", principal, every_version=True)
+        return [with_tags(ListedResource(item), self) for item in items]
+
+    async def list_resource_templates(  # type: ignore[override] # as above
+        self, *, principal: Principal | None = None, **_: Any
+    ) -> list[ListedTemplate]:
+        """Return the resource templates, as `list_tools` does."""
+        items = await self._direct_list("resources/templates/list", principal, every_version=True)
+        return [with_tags(ListedTemplate(item), self) for item in items]
+
+    async def list_prompts(self, *, principal: Principal | None = None, **_: Any) -> list[ListedPrompt]:  # type: ignore[override] # as above
+        """Return the prompts, as `list_tools` does."""
+        items = await self._direct_list("prompts/list", principal, every_version=True)
+        return [with_tags(ListedPrompt(item), self) for item in items]
+
+    async def get_tools(self) -> dict[str, ListedTool]:
+        """Return the tools by name, each in its newest version."""
+        return _by(await self.list_tools(), "name")
+
+    async def get_resources(self) -> dict[str, Any]:
+        """Return the resources by URI, each in its newest version."""
+        return _by(await self.list_resources(), "uri")
+
+    async def get_resource_templates(self) -> dict[str, Any]:
+        """Return the resource templates by URI template, each in its newest version."""
+        return _by(await self.list_resource_templates(), "uri_template")
+
+    async def get_prompts(self) -> dict[str, Any]:
+        """Return the prompts by name, each in its newest version."""
+        return _by(await self.list_prompts(), "name")
+
+    # Single components
+
+    async def get_tool(self, name: str, version: VersionSpec | None = None) -> ListedTool | None:
+        """Return a tool; None if clients do not see it.
+
+        Args:
+            name: The name.
+            version: The versions that count. By default it is the newest one.
+        """
+        tools = await self._visible("tool", ListedTool)
+        return newest_matching((tool for tool in tools if tool.name == name), version)
+
+    async def get_resource(self, uri: Any, version: VersionSpec | None = None) -> ListedResource | None:
+        """Return the resource of a URI, as `get_tool` does; None for one that a template has."""
+        resources = await self._visible("resource", ListedResource)
+        return newest_matching((item for item in resources if item.uri == str(uri)), version)
+
+    async def get_resource_template(self, uri: Any, version: VersionSpec | None = None) -> ListedTemplate | None:
+        """Return the template of a URI that it matches, or of its own text, as `get_tool` does."""
+        from funcmcp._protocol.uri_template import URITemplate  # noqa: PLC0415 - few servers look for templates
+
+        templates = await self._visible("resource template", ListedTemplate)
+        named = [item for item in templates if item.uri_template == str(uri)]
+        if not named:
+            named = [item for item in templates if URITemplate(item.uri_template).unchecked_match(str(uri)) is not None]
+        return newest_matching(named, version)
+
+    async def get_prompt(  # type: ignore[override] # as in FastMCP, and with arguments as in the official SDK
+        self, name: str, version: VersionSpec | Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Return a prompt, as `get_tool` does.
+
+        Args:
+            name: The name.
+            version: The versions that count. By default it is the newest one. With arguments in its place, the messages
+                for them are returned, as by the official SDK.
+            options: ``arguments`` and ``principal``, with which the messages are returned.
+        """
+        if isinstance(version, Mapping):
+            options["arguments"] = version
+        if options or self._renders_prompts:
+            return await self.rendered(name, **options)
+        prompts = await self._visible("prompt", ListedPrompt)
+        spec = None if isinstance(version, Mapping) else version
+        return newest_matching((item for item in prompts if item.name == name), spec)
+
+    async def rendered(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> GetPromptResult:
+        """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""
+        return await super().get_prompt(name, arguments, **options)
+
+    async def _visible(self, kind: str, listed: type[Any]) -> list[Any]:
+        """Return the components of a kind that clients see, or the session of the request that runs, in all versions.
+
+        No middleware takes part, so that middleware itself can look at components.
+        """
+        catalog, provided = self._server.catalog, self._server.provided
+        registries: list[Any] = [catalog.tools, catalog.resources, catalog.templates, catalog.prompts]
+        registry = next(item for item in registries if item.kind == kind)
+        items = []
+        if provided is not None:
+            await provided.ready()
+            items += [item for item in await provided.features_for(kind, None) if item.key not in registry]
+        context = context_variable.get()
+        rules = None if context is None or context.fastmcp is not self else context.session_rules
+        if rules is None:
+            items += registry.every_version()
+        else:
+            shown = rules.decide
+            items += [item for item in registry.every() if shown(item, default=registry.is_visible(item))]
+        return [with_tags(listed(registry.describe(item)), self) for item in items]
+
+    # Calls
+
+    async def call_tool(  # type: ignore[override] # a specification of versions
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        version: VersionSpec | None = None,
+        **options: Any,
+    ) -> CallToolResult:
+        """Call a tool, as `MCPServer.call_tool` of funcmcp does.
+
+        Args:
+            name: The name.
+            arguments: The arguments.
+            version: The versions of which the newest one is called.
+            options: ``principal`` and ``raise_on_error``.
+
+        Raises:
+            NotFoundError: The tool does not exist in this version.
+        """
+        options.pop("run_middleware", None)
+        if version is None:
+            return await super().call_tool(name, arguments, **options)
+        tools = [tool for tool in await self._visible("tool", ListedTool) if tool.name == name]
+        if newest_matching(tools, version) is None:
+            raise NotFoundError(f"Unknown tool: {name!r}")
+        return await super().call_tool(name, arguments, version=exact_version(version, tools), **options)
+
+    async def read_resource(  # type: ignore[override] # a specification of versions
+        self, uri: Any, *, version: VersionSpec | None = None, principal: Principal | None = None, **_: Any
+    ) -> ReadResult:
+        """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``.
+
+        Raises:
+            NotFoundError: The resource does not exist in this version.
+        """
+        if version is None:
+            return ReadResult(await super().read_resource(str(uri), principal=principal))
+        resource = await self.get_resource(uri, version) or await self.get_resource_template(uri, version)
+        if resource is None:
+            raise NotFoundError(f"Unknown resource: {str(uri)!r}")
+        return ReadResult(await super().read_resource(str(uri), principal=principal, version=resource.version))
+
+    async def render_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, version: VersionSpec | None = None, **_: Any
+    ) -> PromptAnswer:
+        """Return the messages of a prompt.
+
+        Raises:
+            MCPError: The prompt does not exist, or it failed.
+            NotFoundError: The prompt does not exist in this version.
+        """
+        if version is None:
+            return PromptAnswer(await self.rendered(name, arguments))
+        prompt: ListedPrompt | None = await self.get_prompt(name, version)
+        if prompt is None:
+            raise NotFoundError(f"Unknown prompt: {name!r}")
+        return PromptAnswer(await self.rendered(name, arguments, version=prompt.version))
+
+
+def _by(components: list[Any], attribute: str) -> dict[str, Any]:
+    """Return the newest version of each component by an attribute."""
+    from funcmcp._compat.versions import version_sort_key  # noqa: PLC0415 - for old programs
+
+    ordered = sorted(components, key=version_sort_key)
+    newest = {getattr(component, attribute): component for component in ordered}
+    return {getattr(item, attribute): newest[getattr(item, attribute)] for item in components}
