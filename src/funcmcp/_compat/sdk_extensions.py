@@ -19,7 +19,7 @@ from funcmcp._protocol.methods import METHODS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from funcmcp._compat.sdk_server import MCPServer
+    from funcmcp._compat.server import FastMCP
     from funcmcp._server.calls.context import RequestContext
 
 
@@ -152,7 +152,7 @@ def require_client_extension(ctx: Any, identifier: str) -> None:
         )
 
 
-def add_extensions(server: MCPServer, extensions: Iterable[Any]) -> None:
+def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
     """Declare extensions of a server, and serve what they add.
 
     Raises:
@@ -189,7 +189,7 @@ def _is_inherited(extension: Any) -> bool:
     return method is None or getattr(method, "__qualname__", "") == "Extension.intercept_tool_call"
 
 
-def _add_method(server: MCPServer, identifier: Any, method: Any) -> None:
+def _add_method(server: FastMCP, identifier: Any, method: Any) -> None:
     catalog = server._server.catalog  # noqa: SLF001 - a part of it
     if method.method in catalog.methods:
         raise ValueError(
@@ -201,7 +201,7 @@ def _add_method(server: MCPServer, identifier: Any, method: Any) -> None:
         versions = method.protocol_versions
         if versions is not None and request.client.revision.date not in versions:
             raise MCPError(METHOD_NOT_FOUND, "Method not found", method.method)
-        with server.active_context(request):
+        with server._active_context(request):  # noqa: SLF001 - a part of it
             try:
                 read = method.params_type.model_validate({**params, "_meta": dict(request.meta)})
             except ValueError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
 
 if TYPE_CHECKING:
-    from funcmcp._compat.sdk_server import MCPServer
+    from funcmcp._compat.server import FastMCP
 
 C = TypeVar("C", bound=Component)
 
@@ -17,16 +17,17 @@ class Manager(Generic[C]):
 
     Args:
         server: The server.
+        components: The components of all kinds that it has.
     """
 
     kind: type[Any]
 
-    def __init__(self, server: MCPServer) -> None:
+    def __init__(self, server: FastMCP, components: list[Component]) -> None:
         self._server = server
+        self._components: list[Any] = components
 
     def _registered(self) -> list[C]:
-        components: list[Any] = self._server.registered_components()
-        return [component for component in components if isinstance(component, self.kind)]
+        return [component for component in self._components if isinstance(component, self.kind)]
 
 
 class ToolManager(Manager[Tool]):
@@ -48,8 +49,8 @@ class ToolManager(Manager[Tool]):
 
     def add_tool(self, fn: Any, name: str | None = None, **options: Any) -> Any:
         """Register a function as a tool, and return the tool; an existing one of the same name stays."""
-        self._server.add_tool(fn, name, **options)
-        return self._tools[name or fn.__name__]
+        present = self.get_tool(name or fn.__name__)
+        return present or self._server.add_tool(fn, name, **options)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise ToolError if it does not exist."""
@@ -88,8 +89,8 @@ class PromptManager(Manager[Prompt]):
 
     def add_prompt(self, prompt: Prompt) -> Prompt:
         """Register a prompt."""
-        self._server.add_prompt(prompt)
-        return self._prompts[prompt.name]
+        registered: Prompt = self._server.add_prompt(prompt)
+        return registered
 
 
 class ResourceManager(Manager[Resource]):

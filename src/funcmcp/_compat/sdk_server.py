@@ -7,14 +7,13 @@ caller gets, and has the context that the caller passes on.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._compat import sdk_components
-from funcmcp._compat.caching import checked_hints, with_hint
 from funcmcp._compat.completion import completed
 from funcmcp._compat.components import Component
 from funcmcp._compat.content import read_contents
@@ -39,10 +38,19 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.components import Prompt, Resource, ResourceTemplate, Tool
     from funcmcp._compat.context import Context
+    from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+_CACHEABLE = frozenset(
+    {
+        *("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"),
+        "server/discover",
+    }
+)
+"""The methods whose answers may be stored."""
 
 
 @dataclass
@@ -100,7 +108,7 @@ class MCPServer(FastMCP):
         **options: Any,
     ) -> None:
         resources, extensions = options.pop("resources", None) or (), options.pop("extensions", None) or ()
-        self._cache_hints: Mapping[str, Any] = checked_hints(options.pop("cache_hints", None))
+        self._cache_hints: Mapping[str, Any] = _checked_hints(options.pop("cache_hints", None))
         super().__init__(name, instructions, title=title, description=description, **options)
         self._server.results.cache_scope = "private"
         for resource in resources:
@@ -117,15 +125,15 @@ class MCPServer(FastMCP):
 
     @property
     def _tool_manager(self) -> ToolManager:  # type: ignore[override] # with more methods
-        return ToolManager(self)
+        return ToolManager(self, self.registered_components())
 
     @property
     def _prompt_manager(self) -> PromptManager:
-        return PromptManager(self)
+        return PromptManager(self, self.registered_components())
 
     @property
     def _resource_manager(self) -> ResourceManager:
-        return ResourceManager(self)
+        return ResourceManager(self, self.registered_components())
 
     def registered_components(self) -> list[Component]:
         """Return the components as they were registered, without those that were removed."""
@@ -180,7 +188,7 @@ class MCPServer(FastMCP):
         reply = await super()._set_context(request, call_next)
         if reply.error is None:
             hint = self._cache_hints.get(request.request.method)
-            return reply if hint is None else with_hint(reply, hint)
+            return reply if hint is None else _with_hint(reply, hint)
         if request.feature is not None:
             return reply
         params = request.request.params
@@ -211,10 +219,6 @@ class MCPServer(FastMCP):
             direct.failure = failure
         else:
             log_crash(failure, cause, request)
-
-    def active_context(self, request: RequestContext) -> AbstractContextManager[None]:
-        """Set the context of a request, until the block ends."""
-        return self._active_context(request)
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -335,3 +339,27 @@ def _asked(error: MCPError, direct: DirectCall) -> Any:
     if isinstance(failure, InputRequiredError):
         return failure.result
     raise failure or error
+
+
+def _checked_hints(hints: Mapping[Any, Any] | None) -> Mapping[str, Any]:
+    """Return the hints by method.
+
+    Raises:
+        TypeError: A hint is not a ``CacheHint``.
+        ValueError: The answers of a method can't be stored.
+    """
+    unknown = sorted(repr(method) for method in hints or () if method not in _CACHEABLE)
+    if unknown:
+        raise ValueError(f"cache_hints keys must be cacheable methods (see CacheableMethod); got: {', '.join(unknown)}")
+    for method, hint in (hints or {}).items():
+        if not hasattr(hint, "ttl_ms") or not hasattr(hint, "scope"):
+            raise TypeError(f"cache_hints[{method!r}] must be a CacheHint, got {type(hint).__name__}")
+    return hints or {}
+
+
+def _with_hint(reply: Reply, hint: Any) -> Reply | dict[str, Any]:
+    """Return an answer with the time and the scope of a hint, in revisions that have them."""
+    result = reply.result()
+    if result is None or "ttlMs" not in result:
+        return reply
+    return {**result, "ttlMs": hint.ttl_ms, "cacheScope": hint.scope}
