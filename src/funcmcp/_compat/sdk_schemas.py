@@ -17,7 +17,9 @@ from pydantic_core import SchemaError, ValidationError, to_json
 
 from funcmcp._authoring.results.content import Content, Image, ToolResult
 from funcmcp._authoring.results.pictures import is_picture_type
+from funcmcp._authoring.results.result_writer import jsonable
 from funcmcp._authoring.results.sdk_results import converted, is_sdk_type
+from funcmcp._authoring.results.tool_results import CompleteResult
 from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.errors import InvalidSignature
@@ -119,32 +121,46 @@ class ResultForm:
         if isinstance(complete, ToolResult):
             if self.adapter is not None and not complete.is_error:
                 self.adapter.validate_python(complete.structured_content)
-            return complete
-        blocks = list(_blocks(value))
-        return ToolResult(blocks, structured_content=self._structured(value))
+            return CompleteResult(_wire(complete))
+        wire: dict[str, Any] = {"content": list(_blocks(value))}
+        if self.adapter is not None:
+            wire["structuredContent"] = self._structured(self.adapter, value)
+        return CompleteResult(wire)
 
-    def _structured(self, value: Any) -> Any:
-        if self.adapter is None:
-            return None
+    def _structured(self, adapter: TypeAdapter[Any], value: Any) -> Any:
         wrapped = {"result": value} if self.is_wrapped else value
-        checked = self.adapter.validate_python(wrapped, by_alias=True, by_name=True)
+        checked = adapter.validate_python(wrapped, by_alias=True, by_name=True)
         if isinstance(checked, BaseModel):
             return checked.model_dump(mode="json", by_alias=True)
-        return self.adapter.dump_python(checked, mode="json", by_alias=True)
+        return adapter.dump_python(checked, mode="json", by_alias=True)
 
 
-def _blocks(value: Any) -> Iterator[Any]:
+def _wire(result: ToolResult) -> dict[str, Any]:
+    """Return a complete result in JSON form."""
+    wire: dict[str, Any] = {"content": [block for item in result.content for block in _blocks(item)]}
+    if result.structured_content is not None:
+        wire["structuredContent"] = jsonable(result.structured_content)
+    if result.is_error:
+        wire["isError"] = True
+    if result.meta is not None:
+        wire["_meta"] = jsonable(dict(result.meta))
+    return wire
+
+
+def _blocks(value: Any) -> Iterator[dict[str, Any]]:
     """Yield what the model reads of a value: content as it is, texts, and the JSON of other values."""
     if value is None:
         return
     block = converted(value)
-    if isinstance(block, Content | str):
-        yield block
+    if isinstance(block, Content):
+        yield dict(block.block)
+    elif isinstance(block, str):
+        yield {"type": "text", "text": block}
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _blocks(item)
     else:
-        yield to_json(value, fallback=str, indent=2).decode()
+        yield {"type": "text", "text": to_json(value, fallback=str, indent=2).decode()}
 
 
 def result_form(function: Callable[..., Any], structured: bool | None) -> ResultForm:  # noqa: FBT001 - the author's option
