@@ -47,8 +47,7 @@ async def test_a_function_asks_and_reads_the_answers_and_its_state(kind: type[Fa
             assert (await client.call_tool("answer", {"name": "tea"})).text == expected
         prompt = await client.get_prompt("answer", {"name": "tea"})
         assert prompt.messages[0].content.text == expected
-        if kind is MCPServer:
-            assert (await client.read_resource("shop://tea")).text == expected
+        assert (await client.read_resource("shop://tea")).text == expected
 
 
 async def test_the_state_is_sealed_for_its_request() -> None:

@@ -60,7 +60,7 @@ class Loud(Extension):
 
     async def intercept_tool_call(self, params: Any, ctx: Any, call_next: Any) -> Any:
         if params.arguments == {"text": "stop"}:
-            content = [types.TextContent(type="text", text="stopped")]
+            content: list[types.ContentBlock] = [types.TextContent(type="text", text="stopped")]
             return types.CallToolResult(content=content, structured_content={"result": "stopped"})
         result = await call_next(ctx)
         assert isinstance(result, types.CallToolResult)
@@ -113,6 +113,6 @@ def test_extensions_that_the_sdk_refuses_are_refused() -> None:
     with pytest.raises(ValueError, match="which is already registered"):
         MCPServer("Shop", extensions=[Search(), type("Other", (Search,), {"identifier": "com.example/other"})()])
     with pytest.raises(ValueError, match="cannot bind spec method"):
-        MethodBinding("tools/list", Query, lambda *_: None)  # type: ignore[arg-type,return-value] # never called
+        MethodBinding("tools/list", Query, lambda *_: None)  # type: ignore[arg-type] # never called
     with pytest.raises(ValueError, match="empty protocol_versions"):
         Search(frozenset()).methods()

@@ -46,6 +46,11 @@ def raise_for_input(value: Any) -> Any:
     return value
 
 
+def asking(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that converts what the function of a feature returned, unless it asks the client."""
+    return lambda value: convert(raise_for_input(value))
+
+
 def answering_input(handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return the handler of a feature that answers with the questions that its function returns."""
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat import sdk_components
-from funcmcp._compat.completion import completed
+from funcmcp._compat.completion import CompletionHandler, completed
 from funcmcp._compat.components import Component
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.context import context_variable
@@ -38,12 +38,10 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.components import Prompt, Resource, ResourceTemplate, Tool
     from funcmcp._compat.context import Context
+    from funcmcp._compat.server import F
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext
-
-F = TypeVar("F", bound="Callable[..., Any]")
-
 _CACHEABLE = frozenset(
     {
         *("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"),
@@ -108,6 +106,7 @@ class MCPServer(FastMCP):
         **options: Any,
     ) -> None:
         resources, extensions = options.pop("resources", None) or (), options.pop("extensions", None) or ()
+        self._completes: CompletionHandler | None = None
         self._cache_hints: Mapping[str, Any] = _checked_hints(options.pop("cache_hints", None))
         super().__init__(name, instructions, title=title, description=description, **options)
         self._server.results.cache_scope = "private"
@@ -155,7 +154,7 @@ class MCPServer(FastMCP):
             )
         return super()._decorated(kind, name_or_fn, options)
 
-    def resource(self, uri: str, **options: Any) -> Any:
+    def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
         if callable(uri):
             raise TypeError(
@@ -182,9 +181,9 @@ class MCPServer(FastMCP):
     # Requests
 
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
-        if request.request.method == "completion/complete" and self._completion is not None:
+        if request.request.method == "completion/complete" and self._completes is not None:
             with self._active_context(request):
-                return await completed(self._completion, request.request.params)
+                return await completed(self._completes, request.request.params)
         reply = await super()._set_context(request, call_next)
         if reply.error is None:
             hint = self._cache_hints.get(request.request.method)
@@ -220,23 +219,13 @@ class MCPServer(FastMCP):
         else:
             log_crash(failure, cause, request)
 
-    @overload
-    def completion(self, function: F, /) -> F: ...
+    def add_completion_handler(self, function: Callable[..., Any]) -> None:
+        """Register a function that completes arguments of all prompts and templates, also of those that do not exist.
 
-    @overload
-    def completion(self, /) -> Callable[[F], F]: ...
-
-    def completion(self, function: Any = None, /) -> Any:
-        """Return a decorator for the function that completes arguments of all prompts and variables of all templates.
-
-        The function gets the reference, the argument and the context of ``mcp.types``, and returns a ``Completion`` or
-        None.
+        It gets the reference, the argument and the context of ``mcp.types``, and returns a ``Completion`` or None.
         """
-        if function is None:
-            return self.completion
-        self._completion = function
+        self._completes = CompletionHandler(function, self._services.threads.run)
         self._server.catalog.always_offer("completions")
-        return function
 
     # The server's own features
 

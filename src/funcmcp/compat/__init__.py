@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         FileResource,
         FunctionPrompt,
         FunctionResource,
+        FunctionResourceTemplate,
         FunctionTool,
+        HttpResource,
         Prompt,
         Resource,
         ResourceTemplate,
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
         PromptError,
         ResourceError,
         ResourceNotFoundError,
+        ResourceSecurityError,
         ToolError,
         UnexpectedResourceError,
         UnexpectedToolError,
@@ -106,7 +109,12 @@ if TYPE_CHECKING:
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
-    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
+    from funcmcp._compat.security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        RequestStateSecurity,
+        ResourceSecurity,
+    )
     from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
@@ -140,7 +148,9 @@ _HOMES = {
         "FileResource",
         "FunctionPrompt",
         "FunctionResource",
+        "FunctionResourceTemplate",
         "FunctionTool",
+        "HttpResource",
         "Prompt",
         "Resource",
         "ResourceTemplate",
@@ -196,6 +206,7 @@ _HOMES = {
         "PromptError",
         "ResourceError",
         "ResourceNotFoundError",
+        "ResourceSecurityError",
         "ToolError",
         "UnexpectedResourceError",
         "UnexpectedToolError",
@@ -218,8 +229,13 @@ _HOMES = {
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
-    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
     "_compat.sdk_server": ["MCPServer"],
+    "_compat.security": [
+        "DEFAULT_RESOURCE_SECURITY",
+        "INHERIT_SECURITY",
+        "RequestStateSecurity",
+        "ResourceSecurity",
+    ],
     "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
@@ -238,6 +254,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "INHERIT_SECURITY",
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "AccessToken",
@@ -274,7 +292,9 @@ __all__ = [
     "FileResource",
     "FunctionPrompt",
     "FunctionResource",
+    "FunctionResourceTemplate",
     "FunctionTool",
+    "HttpResource",
     "Icon",
     "Image",
     "InsufficientScopeError",

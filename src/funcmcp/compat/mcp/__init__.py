@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ToolBinding,
         require_client_extension,
     )
+    from funcmcp._compat.security import ResourceSecurityError
 
 _HOMES = {
     "_compat.sdk_components": [
@@ -52,6 +53,7 @@ _HOMES = {
         "ToolBinding",
         "require_client_extension",
     ],
+    "_compat.security": ["ResourceSecurityError"],
 }
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "Prompt",
     "Resource",
     "ResourceBinding",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "TextResource",
     "Tool",
