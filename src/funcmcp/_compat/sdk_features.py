@@ -69,6 +69,7 @@ def make_sdk_tool(
     asks = any(isinstance(mark, Resolve) for mark in hidden.values())
     exclude = chosen.pop("exclude_args", None) or ()
     chosen.pop("output_schema", None)
+    chosen.pop("run_in_thread", None)
     convert = _only_resolvers(form) if asks else form.convert
     converting = with_result(adapted(collected(function), exclude=exclude, has_schema=False), None, convert)
     tool = make_tool(converting, _common(component, chosen), services)
@@ -129,10 +130,11 @@ def _tool_definition(
 
 def described(definition: Mapping[str, Any], component: Component) -> dict[str, Any]:
     """Return a definition with the title, the description and the annotations that the author has written."""
+    is_described = component.kind != "resource" or getattr(component, "has_function", False)
     changed = {
         **definition,
         "title": component.title,
-        "description": component.description,
+        "description": component.description or ("" if is_described else None),
         "annotations": plain(component.annotations),
     }
     return without_none(changed)

@@ -90,6 +90,7 @@ class MCPServer(FastMCP):
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"
     _default_version = ""
+    _has_fastmcp_meta = False
     _protocol_defaults: Mapping[str, Any] = {"list_ttl": 0.0, "offer_prompts": True, "offer_resources": True}
     _adapt_middleware = staticmethod(sdk_middleware)
     _tool_class: type[Tool] = sdk_components.Tool
@@ -261,7 +262,7 @@ class MCPServer(FastMCP):
         direct = DirectCall(context)
         with self._calling(direct):
             try:
-                result = await super().call_tool(name, arguments, principal=principal)
+                result = await super().call_tool(name, arguments, raise_on_error=False, principal=principal)
             except MCPError as error:
                 return _asked(error, direct)
         if result.is_error:

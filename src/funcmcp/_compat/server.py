@@ -15,7 +15,6 @@ from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
-from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
@@ -25,10 +24,7 @@ from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.errors import UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
-    collected,
     returns_contents,
-    schema_of_result,
-    tool_function,
     with_joined_paths,
     with_result,
 )
@@ -49,13 +45,17 @@ from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
+from funcmcp._compat.sdk_errors import log_crash
+from funcmcp._compat.sdk_features import make_sdk_tool
 from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
 from funcmcp._compat.task_config import task_option
+from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
+from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
@@ -119,6 +119,7 @@ class FastMCP(ServerLists):
     _default_policy = "warn"
     _default_name: str | None = None
     _default_version = "0.1.0"
+    _has_fastmcp_meta = True
     _protocol_defaults: Mapping[str, Any] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
@@ -155,6 +156,7 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
+        self._sends_tags = self._has_fastmcp_meta and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -498,6 +500,8 @@ class FastMCP(ServerLists):
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = self._feature(component, options)
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         if not self._makes_way(component, feature):
@@ -836,22 +840,14 @@ def _info(options: dict[str, Any]) -> ServerInfo:
     )
 
 
-def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
+    if not component.marks_results:
+        return make_sdk_tool(component, options, server.services, log_crash, tasks=server.task_default)
     check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
-    output_schema = options.pop("output_schema", ...)
-    structured = options.pop("structured_output", None)
-    has_schema = output_schema is not None and output_schema is not False and structured is not False
     task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
-    if isinstance(output_schema, dict):
-        chosen["output_schema"] = output_schema
-    elif has_schema and (schema := schema_of_result(component.fn)) is not None:
-        chosen["output_schema"] = schema
-    exclude = chosen.pop("exclude_args", None) or ()
-    function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
-    tool = make_tool(function, _common(component, chosen), server.services)
-    return replace(tool, interactive=True)
+    return replace(make_marked_tool(component, _common(component, chosen), server.services), interactive=True)
 
 
 def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
