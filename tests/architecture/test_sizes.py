@@ -24,6 +24,8 @@ TOO_LONG = 450
 """Lines of two modules that are not put together."""
 
 STAND_ALONE = {
+    "funcmcp._providers.mounted_callers": "It is a kind of source for what has providers, and knows mounts.",
+    "funcmcp._compat.file_discovery": "It imports modules; the provider says when, and keeps what is in them.",
     "funcmcp._adapters.azure.triggers.invocation": "It reads what Azure passes, and registration describes features.",
     "funcmcp._adapters.azure.triggers.result_envelopes": "It writes what Azure reads; as above.",
     "funcmcp._adapters.azure.triggers.unsupported": "It says what Azure can't do, before anything is registered.",

@@ -301,16 +301,6 @@ async def test_other_servers_are_mounted_under_a_prefix() -> None:
     assert (await shop.call_tool("billing_pay")).text == "Billing"
 
 
-@pytest.mark.parametrize("name", ["call_tool", "list_tools", "_list_tools_mcp", "_mcp_call_tool"])
-def test_a_subclass_that_filters_requests_by_overriding_is_refused(name: str) -> None:
-    async def override(self: Any, *arguments: Any) -> Any:
-        raise NotImplementedError
-
-    mixin = type("Mixin", (), {name: override})
-    with pytest.raises(TypeError, match=f"Shop overrides {name}, which funcmcp does not call for requests"):
-        type("Shop", (mixin, FastMCP), {})
-
-
 async def test_a_subclass_adds_state_and_tools() -> None:
     class Shop(FastMCP[dict[str, str]]):  # type: ignore[type-arg] # of FastMCP and the SDK
         def __init__(self, prices: dict[str, int]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from funcmcp._authoring.calling.function_call import call_in_thread
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.middleware import as_mcp_error
+from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._protocol.completion import Completion
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidParams, MCPError
 from funcmcp._server.catalog.features import Prompt, ResourceTemplate

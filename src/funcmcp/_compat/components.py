@@ -27,7 +27,7 @@ from funcmcp._compat.content import (
     resource_result,
     tool_result,
 )
-from funcmcp._compat.editable import Editable, public_meta, sdk_object
+from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
 from funcmcp._compat.prompt_functions import converting, described_arguments
 from funcmcp._compat.resource_functions import check_template, read_values
@@ -204,6 +204,10 @@ class Component:
         if self.describe is not None:
             return self.describe()
         return self.direct_runs.definition_of(self)
+
+    def finished(self, feature: Any) -> Any:
+        """Return the feature that a server has made of the component, for subclasses that change it."""
+        return feature
 
     def enable(self) -> None:
         """Show the component to clients, unless the tags that its server includes or excludes hide it."""
@@ -875,6 +879,11 @@ class ListedTool(Editable, objects.Tool):
 
     source: ToolSource
     key_prefix: str = "tool"
+
+    @property
+    def annotations(self) -> Hints | None:  # type: ignore[override] # None without hints, as in FastMCP
+        """Hints for clients."""
+        return hints_of(self)
 
     @property
     def fn(self) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from funcmcp._compat.errors import (
     UnexpectedResourceError,
     UnexpectedToolError,
 )
-from funcmcp._compat.middleware import as_mcp_error
+from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._server.log import log_failure

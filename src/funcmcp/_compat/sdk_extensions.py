@@ -9,7 +9,7 @@ from funcmcp._authoring.features.extensions import make_method
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.context import get_context
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.middleware import as_mcp_error
+from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError
 from funcmcp._protocol.errors import InvalidParams as InvalidParamsError

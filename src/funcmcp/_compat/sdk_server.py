@@ -22,7 +22,8 @@ from funcmcp._compat.editable import plain_result
 from funcmcp._compat.errors import ResourceNotFoundError, ToolError
 from funcmcp._compat.functions import with_result
 from funcmcp._compat.input_rounds import InputRequiredError
-from funcmcp._compat.middleware import sdk_middleware, unknown_tool
+from funcmcp._compat.middleware_adapters import sdk_middleware, unknown_tool
+from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.sdk_errors import PromptFailedError, log_crash, unknown_resource
 from funcmcp._compat.sdk_features import contents_writer, make_sdk_tool, sdk_prompt, sdk_resource
 from funcmcp._compat.sdk_managers import PromptManager, ResourceManager, ToolManager
@@ -135,18 +136,6 @@ class MCPServer(FastMCP):
     def _resource_manager(self) -> ResourceManager:
         return ResourceManager(self, self.registered_components())
 
-    def registered_components(self) -> list[Component]:
-        """Return the components as they were registered, without those that were removed."""
-        return [component for component in self._components.values() if self._is_registered(component)]
-
-    def _is_registered(self, component: Any) -> bool:
-        catalog = self._server.catalog
-        if component.kind == "tool":
-            return component.name in catalog.tools
-        if component.kind == "prompt":
-            return component.name in catalog.prompts
-        return component.uri in catalog.resources or component.uri in catalog.templates
-
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if callable(name_or_fn) or isinstance(name_or_fn, Component):
             raise TypeError(
@@ -238,7 +227,7 @@ class MCPServer(FastMCP):
         finally:
             _direct_call.reset(token)
 
-    async def call_tool(
+    async def call_tool(  # type: ignore[override] # as the SDK's
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
@@ -259,6 +248,8 @@ class MCPServer(FastMCP):
             ToolError: The tool does not exist, or it failed. A crash is an UnexpectedToolError.
             MCPError: The tool raised it.
         """
+        if pending_of(self, "tools/call") is not None:  # an override of a subclass answers a request
+            return await super().call_tool(name, arguments)
         direct = DirectCall(context)
         with self._calling(direct):
             try:
@@ -284,6 +275,8 @@ class MCPServer(FastMCP):
             ResourceError: The resource failed. A crash is an UnexpectedResourceError.
             MCPError: The resource raised it.
         """
+        if pending_of(self, "resources/read") is not None:
+            return read_contents(await super().read_resource(str(uri)))
         direct = DirectCall(context)
         with self._calling(direct):
             try:
@@ -313,6 +306,8 @@ class MCPServer(FastMCP):
             ValueError: The prompt does not exist, an argument is missing, or it failed.
             MCPError: The prompt raised it.
         """
+        if pending_of(self, "prompts/get") is not None:
+            return await self.rendered(name, arguments)
         direct = DirectCall(context)
         with self._calling(direct):
             try:

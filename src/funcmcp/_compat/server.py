@@ -9,6 +9,7 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._app.direct_calls import DirectContext
@@ -29,7 +30,8 @@ from funcmcp._compat.functions import (
     with_result,
 )
 from funcmcp._compat.input_rounds import answering_input, asking
-from funcmcp._compat.middleware import as_mcp_error, native_middleware
+from funcmcp._compat.middleware_adapters import as_mcp_error
+from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -51,6 +53,7 @@ from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, wi
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
+from funcmcp._compat.standalone import component_of
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
@@ -60,16 +63,22 @@ from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
+from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import Self
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
+    from funcmcp._compat.provider import Provider
+    from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._compat.security import ResourceSecurity
+    from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.connections.conversation import Rules
@@ -84,14 +93,6 @@ _PATHS = re.compile(r"\{(\w+)\*\}")
 _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
-
-_REQUEST_METHODS = (
-    *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
-    *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
-    *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
-    *("_mcp_read_resource", "_mcp_list_resources", "_mcp_get_prompt", "_mcp_list_prompts", "_call_tool", "_list_tools"),
-)
-"""Methods of FastMCP and the official SDK that answer requests there, and that subclasses override."""
 
 _URL_ELICITATION_REQUIRED = -32042
 """The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
@@ -122,22 +123,10 @@ class FastMCP(ServerLists):
     _has_fastmcp_meta = True
     _protocol_defaults: Mapping[str, Any] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
-    _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
     _resource_class: type[Resource] = Resource
     _template_class: type[ResourceTemplate] = ResourceTemplate
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        authors = [base for base in cls.__mro__ if not base.__module__.startswith("funcmcp.")]
-        overridden = [name for name in _REQUEST_METHODS if any(name in vars(base) for base in authors)]
-        if overridden:
-            # The override could be a check of the caller's rights, which must not be lost without a word.
-            raise TypeError(
-                f"{cls.__name__} overrides {', '.join(overridden)}, which funcmcp does not call for requests. Use "
-                "add_middleware with a Middleware that has on_call_tool, on_list_tools and so on."
-            )
 
     if not TYPE_CHECKING:
 
@@ -161,6 +150,7 @@ class FastMCP(ServerLists):
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
+        self.provided_components: ProvidedComponents | None = None
         self.client_rules: ClientRules = ClientRules()
         self._features: dict[str, Any] = {}  # by key, as in the attribute of components
         show_errors = chosen.pop("show_errors", None)
@@ -186,6 +176,7 @@ class FastMCP(ServerLists):
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
+        self._begin_middleware()
         server_class = type(self).__name__
         note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
@@ -207,6 +198,8 @@ class FastMCP(ServerLists):
             self.add_tool(tool)
         for transform in options.get("transforms") or ():
             self.add_transform(transform)
+        for provider in options.get("providers") or ():
+            self.add_provider(provider)
 
     @property
     def instructions(self) -> str | None:
@@ -358,7 +351,7 @@ class FastMCP(ServerLists):
 
         return decorate
 
-    # Tools of HTTP APIs
+    # HTTP APIs
 
     @classmethod
     def from_openapi(  # type: ignore[override]  # noqa: PLR0913, PLR0917 - FastMCP's parameters
@@ -374,37 +367,37 @@ class FastMCP(ServerLists):
         validate_output: bool = True,  # noqa: FBT001, FBT002
         **settings: Any,
     ) -> Self:
-        """Return a server whose tools call a remote API, as FastMCP does; see docs/guides/openapi.md.
+        """Return a server whose tools and resources call a remote API, as FastMCP does.
 
         Args:
             openapi_spec: The document.
-            client: An `httpx2.AsyncClient`, whose `base_url` is that of the API. By default it is the document's.
+            client: An ``httpx2.AsyncClient``, whose `base_url` is that of the API. By default it is the document's.
             name: The server's name.
-            route_maps: What operations become: tools, or nothing.
+            route_maps: What operations become.
             route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
-            mcp_component_fn: Not supported.
-            mcp_names: Names of tools by the ids of operations.
-            tags: Tags of all tools.
-            validate_output: Whether a response has to match the document.
+            mcp_component_fn: Gets an operation and its component, and changes the component.
+            mcp_names: Names by the ids of operations.
+            tags: Tags of all components.
+            validate_output: Whether tools have the output schemas of the document.
             settings: The options of the server.
 
         Raises:
-            TypeError: An operation would be a resource, or `mcp_component_fn` is given.
-            RegistrationError: No operation can be a tool.
+            ValueError: The document is not valid, or names no server and there is no client.
         """
-        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import OpenAPIProvider  # noqa: PLC0415 - few servers need it
 
-        checked(mcp_component_fn)
-        server = cls(name, **settings)
-        server.tools_from_openapi(
+        provider = OpenAPIProvider(
             openapi_spec,
-            client=client,
-            select=selection(route_maps, route_map_fn),
-            names=names_of_tools(mcp_names),
-            tags=tags or (),
+            client,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_component_fn=mcp_component_fn,
+            mcp_names=mcp_names,
+            tags=tags,
             validate_output=validate_output,
-            timeout=None,
         )
+        server = cls(name, **settings)
+        server.add_provider(provider)
         return server
 
     @classmethod
@@ -420,64 +413,54 @@ class FastMCP(ServerLists):
         tags: set[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Return a server whose tools call a FastAPI application in this process, as FastMCP does.
+        """Return a server whose tools and resources call a FastAPI application in this process, as FastMCP does.
 
         Args:
             app: The application.
             name: The server's name. By default it is the application's title.
-            route_maps: What operations become: tools, or nothing.
-            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
-            mcp_component_fn: Not supported.
-            mcp_names: Names of tools by the ids of operations.
-            httpx_client_kwargs: Only ``base_url`` has a meaning, because no client is needed.
-            tags: Tags of all tools.
+            route_maps: As for `from_openapi`.
+            route_map_fn: As for `from_openapi`.
+            mcp_component_fn: As for `from_openapi`.
+            mcp_names: As for `from_openapi`.
+            httpx_client_kwargs: Options of the ``httpx2.AsyncClient`` that calls the application.
+            tags: Tags of all components.
             settings: The options of the server.
-
-        Raises:
-            TypeError: An operation would be a resource, or an option is not supported.
-            RegistrationError: An operation can't be a tool.
         """
-        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import client_of_app  # noqa: PLC0415 - few servers need it
 
-        checked(mcp_component_fn)
-        client_options = httpx_client_kwargs or {}
-        unsupported = sorted(client_options.keys() - {"base_url", "timeout"})
-        if unsupported:
-            raise TypeError(f"httpx_client_kwargs has {unsupported[0]!r}, but calls in the process have no client.")
-        server = cls(name or app.title, **settings)
-        server.tools_from_asgi(
-            app,
+        return cls.from_openapi(
             app.openapi(),
-            select=selection(route_maps, route_map_fn),
-            names=names_of_tools(mcp_names),
-            tags=tags or (),
-            base_url=str(client_options.get("base_url", "http://fastapi")),
-            lifespan=False,
-            timeout=None,
+            client_of_app(app, httpx_client_kwargs or {}),
+            name or app.title,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_component_fn=mcp_component_fn,
+            mcp_names=mcp_names,
+            tags=tags,
+            **settings,
         )
-        return server
 
     # Components as objects
 
     def add_tool(self, tool: Any, name: str | None = None, *names: Any, **options: Any) -> Any:
         """Register a tool: a function with the options of `tool`, or a `Tool`."""
-        if isinstance(tool, Component):
-            return self.register(tool)
+        component = component_of(tool)
+        if component is not None:
+            return self.register(component)
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
         return self.register(self._tool_class(tool, name, **options))
 
     def add_prompt(self, prompt: Any, **options: Any) -> Any:
         """Register a prompt: a function with the options of `prompt`, or a `Prompt`."""
-        component = prompt if isinstance(prompt, Component) else self._prompt_class(prompt, **options)
-        return self.register(component)
+        return self.register(component_of(prompt) or self._prompt_class(prompt, **options))
 
     def add_resource(self, resource: Any) -> Any:
-        """Register a resource: an object such as `TextResource`."""
-        return self.register(resource)
+        """Register a resource: an object such as `TextResource`, or a function with the decorator `resource`."""
+        return self.register(component_of(resource) or resource)
 
     def add_template(self, template: Any) -> Any:
         """Register a resource template."""
-        return self.register(template)
+        return self.register(component_of(template) or template)
 
     def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> None:
         """Register a function as a resource."""
@@ -490,20 +473,12 @@ class FastMCP(ServerLists):
                 f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
                 "as funcmcp.compat.Tool.from_function(...)."
             )
+        if self.has_injected(component):
+            return component
         if isinstance(component, Resource) and not is_absolute_uri(component.uri):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
-        for option in ignored_component_options(component.options, component.kind):
-            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind)
-        if component.kind == "prompt":
-            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = self._feature(component, options)
-        feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
-        if self._sends_tags:
-            feature = with_tags_in_meta(feature, component.tags)
-        if self._completion is not None:
-            feature = with_completion(feature, self._completion)
+        feature = self.feature_of(component)
         if not self._makes_way(component, feature):
             return component
         previous = self._components.get(component.key)
@@ -539,6 +514,19 @@ class FastMCP(ServerLists):
             return True
         return self._replaces(registry, component, feature.key)
 
+    def feature_of(self, component: Component) -> Any:
+        """Return the feature of a component, which is not registered."""
+        for option in ignored_component_options(component.options, component.kind):
+            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
+        options = component_options(component.options, component.kind)
+        if component.kind == "prompt":
+            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
+        feature = component.finished(self._feature(component, options))
+        feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
+        return feature if self._completion is None else with_completion(feature, self._completion)
+
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:
         """Return what clients get of a component.
 
@@ -548,6 +536,10 @@ class FastMCP(ServerLists):
         """
         feature = _MAKERS[component.kind](self, component, options)
         return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
+
+    def registered_components(self) -> list[Component]:
+        """Return the components that were registered and not removed."""
+        return [component for key, component in self._components.items() if key in self._features]
 
     def _replaces(self, registry: Registry[Any], component: Component, key: str) -> bool:
         """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
@@ -580,15 +572,34 @@ class FastMCP(ServerLists):
             return False
         return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
 
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist."""
+    def remove_tool(self, name: str, version: str | None = None) -> None:
+        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist.
+
+        Args:
+            name: The name.
+            version: The version; None for all of them.
+        """
+        if self.has_removed("tool", name, version):
+            return
         try:
             super().remove_tool(name)
         except KeyError:
             raise UnknownFeatureError(f"Unknown tool: {name}") from None
 
+    def has_removed(self, kind: str, name: str, version: str | None) -> bool:
+        """Remove registered components of a name, and return whether there were any."""
+        prefix = f"{kind}:{name}"
+        keys = [key for key in self._features if key.rpartition("@")[0] == prefix]
+        keys = [key for key in keys if version is None or key == f"{prefix}@{version}"]
+        for key in keys:
+            self._components.pop(key, None)
+            self._server.catalog.remove(self._features.pop(key))
+        return bool(keys)
+
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        if self.has_removed("prompt", name, None):
+            return
         try:
             super().remove_prompt(name)
         except KeyError:
@@ -596,6 +607,8 @@ class FastMCP(ServerLists):
 
     def remove_resource(self, uri: Any) -> None:
         """Remove a resource or a template; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        if self.has_removed("resource", str(uri), None) or self.has_removed("template", str(uri), None):
+            return
         try:
             super().remove_resource(str(uri))
         except KeyError:
@@ -615,6 +628,44 @@ class FastMCP(ServerLists):
         """Return the tool that was registered with a name and version; None if another server has it."""
         return self._components.get(f"tool:{name}@{version or ''}")
 
+    # Providers
+
+    def add_provider(
+        self, provider: Any, prefix: str | None = None, *, namespace: str = "", transforms: Sequence[Any] = ()
+    ) -> None:
+        """Serve the components of a provider, after those of this server and of the providers before.
+
+        Args:
+            provider: A `Provider`, one of `funcmcp.providers`, or another server.
+            prefix: The prefix of names and URIs.
+            namespace: The prefix under its name in FastMCP.
+            transforms: Transforms of `funcmcp.transforms`, which apply before the prefix.
+
+        Raises:
+            TypeError: The value is not a provider.
+            ValueError: The prefix is malformed.
+        """
+        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - few servers have providers
+
+        add_provider(self, provider, prefix or namespace or None, transforms)
+
+    def add_components(self, provider: Provider, prefix: str | None, transforms: Sequence[Any]) -> None:
+        """Ask a provider of FastMCP for components in each request."""
+        from funcmcp._compat.provider_server import add_components  # noqa: PLC0415 - few servers have providers
+
+        add_components(self, provider, prefix, transforms)
+
+    def add_native_provider(self, provider: Any, prefix: str | None, transforms: Sequence[Any]) -> None:
+        """Add a provider of `funcmcp.providers`."""
+        super().add_provider(provider, prefix, transforms=transforms)
+
+    @property
+    def local_provider(self) -> LocalProvider:
+        """The components of this server itself as a provider."""
+        from funcmcp._compat.local_provider import ServerComponents  # noqa: PLC0415 - few programs need it
+
+        return ServerComponents(self)
+
     # Other servers
 
     @classmethod
@@ -626,11 +677,15 @@ class FastMCP(ServerLists):
             mode: Is ignored, as by `create_proxy`.
             settings: The options of the server, such as its name.
         """
-        from funcmcp._compat.proxy import add_upstreams  # noqa: PLC0415 - few servers are proxies
+        # Its proxy is a server, which is defined here, so it is loaded when it is first used.
+        proxy = import_module("funcmcp._compat.proxy")
 
         del mode
+        if cls is FastMCP:
+            front: Self = proxy.FastMCPProxy(client_factory=lambda: backend, **settings)
+            return front
         server = cls(settings.pop("name", None) or "FastMCPProxy", **settings)
-        add_upstreams(server, backend)
+        proxy.add_upstreams(server, backend)
         return server
 
     def mount(
@@ -657,19 +712,13 @@ class FastMCP(ServerLists):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        screened = partial(_screened, policy=self.resource_security)
-        super().mount(server, prefix or namespace, transforms=[*transforms, screened])
+        super().mount(server, prefix or namespace, transforms=[*transforms, Screened(self.resource_security)])
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
         self.mount(server, prefix, **options)
 
     # Middleware and contexts
-
-    def add_middleware(self, middleware: Any) -> None:
-        """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
-        is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
-        super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
 
     def add_transform(self, transform: Any) -> None:
         """Add a transform of `funcmcp.transforms`, or `BM25SearchTransform`, which is a search for tools.
@@ -691,11 +740,6 @@ class FastMCP(ServerLists):
                 "funcmcp.compat."
             )
 
-    @property
-    def middleware(self) -> MiddlewareList:
-        """The middleware, to which programs append."""
-        return MiddlewareList(self)
-
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
         """Set the context of the request while it runs, and what its client sees: a middleware."""
         outer = context_variable.get()
@@ -715,6 +759,7 @@ class FastMCP(ServerLists):
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
 
         async def handle(request: RequestContext, *arguments: Any) -> Any:
+            run_again()
             active = context_variable.get()
             if active is not None and active.is_of(request):
                 return await handler(request, *arguments)
@@ -722,6 +767,15 @@ class FastMCP(ServerLists):
                 return await handler(request, *arguments)
 
         return handle
+
+    @property
+    def newest_revision(self) -> Revision:
+        """The newest revision of the protocol that the server speaks."""
+        return self._server.revisions[self._server.supported[0]]
+
+    def active_context(self, request: RequestContext) -> AbstractContextManager[None]:
+        """Set the context of a request, until a ``with`` block ends."""
+        return self._active_context(request)
 
     @contextmanager
     def _active_context(self, request: RequestContext) -> Iterator[None]:
@@ -776,22 +830,6 @@ def create_proxy(target: Any, *, mode: str | None = None, **settings: Any) -> Fa
         ValueError: The configuration has no server that can be used.
     """
     return FastMCP.as_proxy(target, mode=mode, **settings)
-
-
-class MiddlewareList:
-    """The middleware of a server, as a list to which programs append."""
-
-    def __init__(self, server: FastMCP) -> None:
-        self._server = server
-
-    def append(self, middleware: Any) -> None:
-        """Add middleware inside the existing ones."""
-        self._server.add_middleware(middleware)
-
-    def extend(self, middleware: Iterable[Any]) -> None:
-        """Add several."""
-        for item in middleware:
-            self._server.add_middleware(item)
 
 
 class ToolManager:
@@ -884,12 +922,22 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
     return replace(resource, interactive=True)
 
 
-def _screened(feature: Any, *, policy: ResourceSecurity | None) -> Any:
-    """Return a feature of a mounted server; a template also rejects what the policy of this server does."""
-    if not isinstance(feature, features.ResourceTemplate):
-        return feature
-    screening = with_screening_of(feature.template.screening, policy)
-    return replace(feature, template=feature.template.with_screening(screening))
+class Screened(NativeTransform):
+    """Lets templates of a mounted server also reject what the policy of the server above does.
+
+    Args:
+        policy: The policy; None for none.
+    """
+
+    def __init__(self, policy: ResourceSecurity | None) -> None:
+        self._policy = policy
+
+    def __call__(self, feature: Any) -> Any:
+        """Return the feature of the mounted server with both policies."""
+        if not isinstance(feature, features.ResourceTemplate):
+            return feature
+        screening = with_screening_of(feature.template.screening, self._policy)
+        return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from funcmcp._objects.public_names import lazy_names
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
+    from funcmcp._compat.auth_middleware import AuthMiddleware
     from funcmcp._compat.authorization import (
         AuthCheck,
         AuthContext,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         ElicitationResult,
         elicit_url,
     )
+    from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
@@ -91,21 +93,43 @@ if TYPE_CHECKING:
         UnexpectedToolError,
         ValidationError,
     )
+    from funcmcp._compat.file_provider import FileSystemProvider
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
+    from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
-    from funcmcp._compat.middleware import (
-        CallNext,
+    from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
+    from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
+    from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.provider import AggregateProvider, Provider
+    from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
+    from funcmcp._compat.rate_limiting import (
+        RateLimitError,
+        RateLimitingMiddleware,
+        SlidingWindowRateLimiter,
+        SlidingWindowRateLimitingMiddleware,
+        TokenBucketRateLimiter,
+    )
+    from funcmcp._compat.request_logging import (
         DetailedTimingMiddleware,
-        ErrorHandlingMiddleware,
         LoggingMiddleware,
-        Middleware,
-        MiddlewareContext,
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
-    from funcmcp._compat.openapi import MCPType, RouteMap
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
+    from funcmcp._compat.response_caching import (
+        CacheStatistics,
+        CallToolSettings,
+        GetPromptSettings,
+        ListPromptsSettings,
+        ListResourcesSettings,
+        ListToolsSettings,
+        ReadResourceSettings,
+        ResponseCachingMiddleware,
+        ResponseCachingStatistics,
+        SharedMethodSettings,
+    )
+    from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
@@ -116,8 +140,23 @@ if TYPE_CHECKING:
         ResourceSecurity,
     )
     from funcmcp._compat.server import FastMCP, create_proxy
+    from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
+    from funcmcp._compat.skill_providers import (
+        ClaudeSkillsProvider,
+        CodexSkillsProvider,
+        CopilotSkillsProvider,
+        CursorSkillsProvider,
+        GeminiSkillsProvider,
+        GooseSkillsProvider,
+        OpenCodeSkillsProvider,
+        SkillProvider,
+        SkillsDirectoryProvider,
+        VSCodeSkillsProvider,
+    )
+    from funcmcp._compat.standalone import prompt, resource, tool
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
     from funcmcp._compat.versions import (
         VersionKey,
@@ -134,6 +173,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
+    "_compat.auth_middleware": ["AuthMiddleware"],
     "_compat.authorization": [
         "AuthCheck",
         "AuthContext",
@@ -195,6 +235,7 @@ _HOMES = {
         "ElicitationResult",
         "elicit_url",
     ],
+    "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
@@ -212,33 +253,66 @@ _HOMES = {
         "UnexpectedToolError",
         "ValidationError",
     ],
+    "_compat.file_provider": ["FileSystemProvider"],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
+    "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
-    "_compat.middleware": [
-        "CallNext",
+    "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
+    "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
+    "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.provider": ["AggregateProvider", "Provider"],
+    "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
+    "_compat.rate_limiting": [
+        "RateLimitError",
+        "RateLimitingMiddleware",
+        "SlidingWindowRateLimiter",
+        "SlidingWindowRateLimitingMiddleware",
+        "TokenBucketRateLimiter",
+    ],
+    "_compat.request_logging": [
         "DetailedTimingMiddleware",
-        "ErrorHandlingMiddleware",
         "LoggingMiddleware",
-        "Middleware",
-        "MiddlewareContext",
         "StructuredLoggingMiddleware",
         "TimingMiddleware",
     ],
-    "_compat.openapi": ["MCPType", "RouteMap"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
+    "_compat.response_caching": [
+        "CacheStatistics",
+        "CallToolSettings",
+        "GetPromptSettings",
+        "ListPromptsSettings",
+        "ListResourcesSettings",
+        "ListToolsSettings",
+        "ReadResourceSettings",
+        "ResponseCachingMiddleware",
+        "ResponseCachingStatistics",
+        "SharedMethodSettings",
+    ],
+    "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.sdk_server": ["MCPServer"],
-    "_compat.security": [
-        "DEFAULT_RESOURCE_SECURITY",
-        "INHERIT_SECURITY",
-        "RequestStateSecurity",
-        "ResourceSecurity",
-    ],
+    "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
     "_compat.server": ["FastMCP", "create_proxy"],
+    "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
+    "_compat.skill_providers": [
+        "ClaudeSkillsProvider",
+        "CodexSkillsProvider",
+        "CopilotSkillsProvider",
+        "CursorSkillsProvider",
+        "GeminiSkillsProvider",
+        "GooseSkillsProvider",
+        "OpenCodeSkillsProvider",
+        "SkillProvider",
+        "SkillsDirectoryProvider",
+        "VSCodeSkillsProvider",
+    ],
+    "_compat.standalone": ["prompt", "resource", "tool"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
+    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
     "_compat.versions": [
         "VersionKey",
         "VersionSpec",
@@ -250,7 +324,6 @@ _HOMES = {
         "parse_version_key",
         "version_sort_key",
     ],
-    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
 }
 
 __all__ = [
@@ -259,25 +332,33 @@ __all__ = [
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "AccessToken",
+    "AggregateProvider",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
     "AuthCheck",
     "AuthContext",
+    "AuthMiddleware",
     "AuthProvider",
     "AuthorizationError",
     "BM25SearchTransform",
     "BinaryResource",
+    "CacheStatistics",
     "CallArgument",
     "CallNext",
+    "CallToolSettings",
     "CancelledElicitation",
+    "ClaudeSkillsProvider",
+    "CodexSkillsProvider",
     "Context",
     "ContextManagerLifespan",
+    "CopilotSkillsProvider",
     "CurrentAccessToken",
     "CurrentContext",
     "CurrentFastMCP",
     "CurrentHeaders",
     "CurrentRequest",
+    "CursorSkillsProvider",
     "DeclinedElicitation",
     "Depends",
     "DetailedTimingMiddleware",
@@ -288,19 +369,30 @@ __all__ = [
     "ErrorHandlingMiddleware",
     "FastMCP",
     "FastMCPError",
+    "FastMCPProvider",
+    "FastMCPProxy",
     "File",
     "FileResource",
+    "FileSystemProvider",
     "FunctionPrompt",
     "FunctionResource",
     "FunctionResourceTemplate",
     "FunctionTool",
+    "GeminiSkillsProvider",
+    "GetPromptSettings",
+    "GooseSkillsProvider",
+    "HTTPRoute",
     "HttpResource",
     "Icon",
     "Image",
     "InsufficientScopeError",
     "InvalidSignature",
     "Lifespan",
+    "ListPromptsSettings",
+    "ListResourcesSettings",
     "ListRoots",
+    "ListToolsSettings",
+    "LocalProvider",
     "LoggingMiddleware",
     "MCPServer",
     "MCPType",
@@ -309,10 +401,19 @@ __all__ = [
     "Middleware",
     "MiddlewareContext",
     "NotFoundError",
+    "OpenAPIProvider",
+    "OpenCodeSkillsProvider",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
+    "PromptToolMiddleware",
+    "Provider",
+    "ProxyClient",
+    "ProxyProvider",
+    "RateLimitError",
+    "RateLimitingMiddleware",
+    "ReadResourceSettings",
     "RegexSearchTransform",
     "RequestStateSecurity",
     "Resolve",
@@ -324,27 +425,41 @@ __all__ = [
     "ResourceSecurity",
     "ResourceSecurityError",
     "ResourceTemplate",
+    "ResourceToolMiddleware",
+    "ResponseCachingMiddleware",
+    "ResponseCachingStatistics",
+    "ResponseLimitingMiddleware",
+    "RetryMiddleware",
     "RouteMap",
     "Sample",
     "SamplingResult",
     "Settings",
     "Shared",
+    "SharedMethodSettings",
+    "SkillProvider",
+    "SkillsDirectoryProvider",
+    "SlidingWindowRateLimiter",
+    "SlidingWindowRateLimitingMiddleware",
+    "StatefulProxyClient",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
     "TaskConfig",
     "TextResource",
     "TimingMiddleware",
+    "TokenBucketRateLimiter",
     "TokenClaim",
     "TokenVerificationError",
     "TokenVerifier",
     "Tool",
     "ToolAnnotations",
     "ToolError",
+    "ToolInjectionMiddleware",
     "ToolResult",
     "TransformedTool",
     "UnexpectedResourceError",
     "UnexpectedToolError",
     "UserMessage",
+    "VSCodeSkillsProvider",
     "ValidationError",
     "VersionKey",
     "VersionSpec",
@@ -366,29 +481,23 @@ __all__ = [
     "max_version",
     "min_version",
     "parse_version_key",
+    "prompt",
     "require_roles",
     "require_scopes",
+    "resource",
     "restrict_tag",
     "run_auth_checks",
+    "tool",
     "version_sort_key",
 ]
 
 _ELSEWHERE = {
     "Client": "Use funcmcp.client.Client, or funcmcp.testing.Client in tests.",
-    "FastMCPProxy": "Use create_proxy of funcmcp.compat, or mcp.mount(funcmcp.upstreams.Upstream(target)).",
     "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
-    "ProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
-    "StatefulProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "AuthMiddleware": "Use auth=funcmcp.auth.Auth(..., scopes=[...]), or scopes= and authorize= of features.",
-    "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
-    "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
-    "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
-    "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
-    "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
@@ -399,15 +508,6 @@ _ELSEWHERE = {
     "Transform": "Use funcmcp.transforms.Transform.",
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
-    "FastMCPProvider": "Use mcp.mount(server).",
-    "FileSystemProvider": "Use funcmcp.providers.FileSystemProvider.",
-    "LocalProvider": "Register the functions with @mcp.tool, or write a funcmcp.providers.Provider.",
-    "OpenAPIProvider": "Use mcp.tools_from_openapi.",
-    "Provider": "Use funcmcp.providers.Provider.",
-    "ProxyProvider": "Use mcp.mount(funcmcp.upstreams.Upstream(target)).",
-    "SkillProvider": "Use mcp.add_skills(folder).",
-    "SkillsDirectoryProvider": "Use mcp.add_skills(folder).",
-    "ClaudeSkillsProvider": 'Use mcp.add_skills("~/.claude/skills").',
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
