@@ -242,7 +242,7 @@ async def test_options_without_meaning_are_logged_at_the_start(caplog: pytest.Lo
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(TypeError, match="Unknown option 'colour' of FastMCP"):
         FastMCP("o", colour="red")
-    with pytest.raises(TypeError, match="funcmcp is not an authorization server"):
+    with pytest.raises(TypeError, match="needs auth=AuthSettings"):
         FastMCP("o", auth_server_provider=object())
 
 

@@ -436,8 +436,7 @@ class Prompt(Component):
         Raises:
             TypeError: FastMCP does not take the value.
         """
-        value = converted(value)
-        if isinstance(value, NativePromptResult) or hasattr(value, "input_requests"):
+        if isinstance(converted(value), NativePromptResult) or hasattr(value, "input_requests"):
             return value
         return PromptResult(messages_in(messages_of(value)), self.description, result_meta(self.meta) or None)
 

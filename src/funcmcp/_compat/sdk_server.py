@@ -92,7 +92,7 @@ class MCPServer(FastMCP):
     _default_name = "mcp-server"
     _default_version = ""
     _has_fastmcp_meta = False
-    _protocol_defaults: Mapping[str, Any] = {"list_ttl": 0.0, "offer_prompts": True, "offer_resources": True}
+    _protocol_changes: Mapping[str, Any] = {"offer_prompts": True, "offer_resources": True, "share_caches": False}
     _adapt_middleware = staticmethod(sdk_middleware)
     _tool_class: type[Tool] = sdk_components.Tool
     _prompt_class: type[Prompt] = sdk_components.Prompt
@@ -111,7 +111,6 @@ class MCPServer(FastMCP):
         self._completes: CompletionHandler | None = None
         self._cache_hints: Mapping[str, Any] = _checked_hints(options.pop("cache_hints", None))
         super().__init__(name, instructions, title=title, description=description, **options)
-        self._server.results.cache_scope = "private"
         for resource in resources:
             self.add_resource(resource)
         if extensions:

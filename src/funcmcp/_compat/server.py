@@ -32,6 +32,7 @@ from funcmcp._compat.functions import (
 from funcmcp._compat.input_rounds import answering_input, asking
 from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._compat.middleware_switch import run_again
+from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -41,6 +42,7 @@ from funcmcp._compat.options import (
     ignored_component_options,
     ignored_mount_options,
     ignored_server_options,
+    protocol_options,
     sessions_option,
 )
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
@@ -49,7 +51,7 @@ from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
 from funcmcp._compat.sdk_errors import log_crash
 from funcmcp._compat.sdk_features import make_sdk_tool
-from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
@@ -63,9 +65,8 @@ from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
-from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import ProtocolOptions, ServerInfo
+from funcmcp._server.options import ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider import Provider
@@ -121,7 +123,7 @@ class FastMCP(ServerLists):
     _default_name: str | None = None
     _default_version = "0.1.0"
     _has_fastmcp_meta = True
-    _protocol_defaults: Mapping[str, Any] = {}
+    _protocol_changes: Mapping[str, Any] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
@@ -142,6 +144,7 @@ class FastMCP(ServerLists):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self.auth_provider: AuthProvider | None = chosen.pop("auth_provider", None)
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
@@ -168,8 +171,7 @@ class FastMCP(ServerLists):
             version=checked_version(version) or self._default_version,
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None)
-            or ProtocolOptions(page_size=options.get("list_page_size"), **self._protocol_defaults),
+            protocol=chosen.pop("protocol", None) or replace(protocol_options(options, 0.0), **self._protocol_changes),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
@@ -183,6 +185,7 @@ class FastMCP(ServerLists):
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         self._apply_options(options)
+        self._serve_routes_of(self.auth_provider)
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
@@ -695,15 +698,17 @@ class FastMCP(ServerLists):
         *,
         namespace: str | None = None,
         transforms: Sequence[Any] = (),
+        tool_names: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """Serve the features of another server, too, under a prefix.
+        """Serve the features of another server, too, under a prefix. Of equal names, the first one counts.
 
         Args:
             server: The other server.
             prefix: The prefix. Old versions of FastMCP take it first.
             namespace: The prefix under its name in FastMCP 3.
             transforms: Transforms of `funcmcp.transforms` for the features of this mount.
+            tool_names: Other names of tools, by their names in the other server, before the prefix.
             options: Other options of FastMCP, which change nothing here.
 
         Raises:
@@ -712,7 +717,9 @@ class FastMCP(ServerLists):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        super().mount(server, prefix or namespace, transforms=[*transforms, Screened(self.resource_security)])
+        if server is self:
+            raise ValueError("Cannot mount a server onto itself")
+        mount(self, server, prefix or namespace, transforms, tool_names)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -920,24 +927,6 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         handler = checked_reads(component, resource.handler)
         resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
-
-
-class Screened(NativeTransform):
-    """Lets templates of a mounted server also reject what the policy of the server above does.
-
-    Args:
-        policy: The policy; None for none.
-    """
-
-    def __init__(self, policy: ResourceSecurity | None) -> None:
-        self._policy = policy
-
-    def __call__(self, feature: Any) -> Any:
-        """Return the feature of the mounted server with both policies."""
-        if not isinstance(feature, features.ResourceTemplate):
-            return feature
-        screening = with_screening_of(feature.template.screening, self._policy)
-        return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -94,10 +94,25 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from funcmcp._compat.file_provider import FileSystemProvider
+    from funcmcp._compat.http_apps import create_sse_app, create_streamable_http_app
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
+    from funcmcp._compat.oauth_providers import (
+        Auth0Provider,
+        AWSCognitoProvider,
+        AzureProvider,
+        ClerkProvider,
+        DiscordProvider,
+        GitHubProvider,
+        GoogleProvider,
+        HuggingFaceProvider,
+        OAuthProxy,
+        OCIProvider,
+        OIDCProxy,
+        WorkOSProvider,
+    )
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
     from funcmcp._compat.provider import AggregateProvider, Provider
@@ -108,6 +123,17 @@ if TYPE_CHECKING:
         SlidingWindowRateLimiter,
         SlidingWindowRateLimitingMiddleware,
         TokenBucketRateLimiter,
+    )
+    from funcmcp._compat.remote_auth import (
+        Auth0MCPProvider,
+        AuthKitProvider,
+        DescopeProvider,
+        KeycloakAuthProvider,
+        MultiAuth,
+        PropelAuthProvider,
+        RemoteAuthProvider,
+        ScalekitProvider,
+        SupabaseProvider,
     )
     from funcmcp._compat.request_logging import (
         DetailedTimingMiddleware,
@@ -156,6 +182,18 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.standalone import prompt, resource, tool
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.token_verifiers import (
+        Auth0JWTVerifier,
+        AWSCognitoTokenVerifier,
+        AzureJWTVerifier,
+        BearerAuthProvider,
+        DebugTokenVerifier,
+        IntrospectionTokenVerifier,
+        JWKData,
+        JWKSData,
+        JWTVerifier,
+        RSAKeyPair,
+    )
     from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
     from funcmcp._compat.versions import (
@@ -171,6 +209,43 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
+    ],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.auth_middleware": ["AuthMiddleware"],
@@ -254,6 +329,7 @@ _HOMES = {
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
+    "_compat.http_apps": ["create_sse_app", "create_streamable_http_app"],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
@@ -329,6 +405,8 @@ _HOMES = {
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "AWSCognitoProvider",
+    "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "AccessToken",
@@ -336,12 +414,19 @@ __all__ = [
     "ArgTransform",
     "AssistantMessage",
     "Audio",
+    "Auth0JWTVerifier",
+    "Auth0MCPProvider",
+    "Auth0Provider",
     "AuthCheck",
     "AuthContext",
+    "AuthKitProvider",
     "AuthMiddleware",
     "AuthProvider",
     "AuthorizationError",
+    "AzureJWTVerifier",
+    "AzureProvider",
     "BM25SearchTransform",
+    "BearerAuthProvider",
     "BinaryResource",
     "CacheStatistics",
     "CallArgument",
@@ -349,6 +434,7 @@ __all__ = [
     "CallToolSettings",
     "CancelledElicitation",
     "ClaudeSkillsProvider",
+    "ClerkProvider",
     "CodexSkillsProvider",
     "Context",
     "ContextManagerLifespan",
@@ -359,11 +445,14 @@ __all__ = [
     "CurrentHeaders",
     "CurrentRequest",
     "CursorSkillsProvider",
+    "DebugTokenVerifier",
     "DeclinedElicitation",
     "Depends",
+    "DescopeProvider",
     "DetailedTimingMiddleware",
     "DirectoryResource",
     "DisabledError",
+    "DiscordProvider",
     "Elicit",
     "ElicitationResult",
     "ErrorHandlingMiddleware",
@@ -380,13 +469,21 @@ __all__ = [
     "FunctionTool",
     "GeminiSkillsProvider",
     "GetPromptSettings",
+    "GitHubProvider",
+    "GoogleProvider",
     "GooseSkillsProvider",
     "HTTPRoute",
     "HttpResource",
+    "HuggingFaceProvider",
     "Icon",
     "Image",
     "InsufficientScopeError",
+    "IntrospectionTokenVerifier",
     "InvalidSignature",
+    "JWKData",
+    "JWKSData",
+    "JWTVerifier",
+    "KeycloakAuthProvider",
     "Lifespan",
     "ListPromptsSettings",
     "ListResourcesSettings",
@@ -400,7 +497,11 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "MultiAuth",
     "NotFoundError",
+    "OAuthProxy",
+    "OCIProvider",
+    "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
     "Progress",
@@ -408,13 +509,16 @@ __all__ = [
     "PromptError",
     "PromptResult",
     "PromptToolMiddleware",
+    "PropelAuthProvider",
     "Provider",
     "ProxyClient",
     "ProxyProvider",
+    "RSAKeyPair",
     "RateLimitError",
     "RateLimitingMiddleware",
     "ReadResourceSettings",
     "RegexSearchTransform",
+    "RemoteAuthProvider",
     "RequestStateSecurity",
     "Resolve",
     "Resource",
@@ -433,6 +537,7 @@ __all__ = [
     "RouteMap",
     "Sample",
     "SamplingResult",
+    "ScalekitProvider",
     "Settings",
     "Shared",
     "SharedMethodSettings",
@@ -443,6 +548,7 @@ __all__ = [
     "StatefulProxyClient",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
+    "SupabaseProvider",
     "TaskConfig",
     "TextResource",
     "TimingMiddleware",
@@ -463,9 +569,12 @@ __all__ = [
     "ValidationError",
     "VersionKey",
     "VersionSpec",
+    "WorkOSProvider",
     "compare_versions",
     "configure_logging",
     "create_proxy",
+    "create_sse_app",
+    "create_streamable_http_app",
     "dedupe_with_versions",
     "elicit_url",
     "forward",
@@ -515,47 +624,16 @@ _ELSEWHERE = {
 }
 """Names of other frameworks that are not here, and what to use."""
 
-_PROXY = "Use funcmcp.auth.OAuthProxy with the upstream"
-_RESOURCE = (
-    "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or "
-    "funcmcp.auth.OAuthProxy with the upstream OIDC."
-)
 _OF_ACCOUNTS = (
     "Use funcmcp.auth.OAuthProxy, whose tokens are its own, or write a TokenVerifier whose verify_token asks the API."
 )
 _TESTS = "Use funcmcp.testing.SignedIn in tests, and funcmcp run --sign-in-as on your machine."
 
 _ELSEWHERE |= {
-    # Providers of sign-in
-    "OAuthProxy": f"{_PROXY} OIDC or OAuth2, and MCPServer(auth=...).",
     "OAuthProvider": "Use funcmcp.auth.OAuthProxy, in front of an identity provider.",
-    **dict.fromkeys(
-        ("Auth0Provider", "AWSCognitoProvider", "ClerkProvider", "HuggingFaceProvider", "OCIProvider", "OIDCProxy"),
-        f"{_PROXY} OIDC.",
-    ),
-    "WorkOSProvider": f"{_PROXY} OIDC.",
-    "AzureProvider": f"{_PROXY} EntraID, or funcmcp.auth.entra.",
-    "DiscordProvider": f"{_PROXY} OAuth2.",
-    "GitHubProvider": f"{_PROXY} GitHub.",
-    "GoogleProvider": f"{_PROXY} Google.",
     "IdentityAssertion": "Use funcmcp.auth.OAuthProxy(identity_assertions=...).",
     "EntraOBOToken": "Use Context.upstream_token, and EntraID(on_behalf_of=...) as the upstream of OAuthProxy.",
     "InMemoryOAuthProvider": _TESTS,
-    # Verifiers of tokens
-    **dict.fromkeys(
-        (
-            "Auth0MCPProvider", "AuthKitProvider", "DescopeProvider", "KeycloakAuthProvider", "RemoteAuthProvider",
-            "ScalekitProvider", "SupabaseProvider",
-        ),
-        _RESOURCE,
-    ),
-    "PropelAuthProvider": "Use funcmcp.auth.Auth with Introspection and a ProtectedResource.",
-    "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
-    "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
-    "Auth0JWTVerifier": 'Use funcmcp.auth.BearerTokens with TokenRules(scope_claims=["scope", "permissions"]).',
-    "AWSCognitoTokenVerifier": "Use funcmcp.auth.BearerTokens with TokenRules(clients_without_audience=[...]).",
-    "AzureJWTVerifier": "Use funcmcp.auth.entra.",
-    "IntrospectionTokenVerifier": "Use funcmcp.auth.Introspection.",
     "ClerkTokenVerifier": "Use funcmcp.auth.Introspection.",
     **dict.fromkeys(
         (
@@ -564,11 +642,6 @@ _ELSEWHERE |= {
         ),
         _OF_ACCOUNTS,
     ),
-    "DebugTokenVerifier": f"Use StaticTokenVerifier, or an authenticator of your own. {_TESTS}",
-    "RSAKeyPair": _TESTS,
-    "JWKData": "funcmcp.auth.StaticKeys takes a dict.",
-    "JWKSData": "funcmcp.auth.StaticKeys takes a dict.",
-    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
 }  # fmt: skip
 """Names of authentication in FastMCP. The guide from-fastmcp.md has what to write for each."""
 
