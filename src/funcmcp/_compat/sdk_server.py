@@ -91,7 +91,7 @@ class MCPServer(FastMCP):
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _default_name = "mcp-server"
     _default_version = ""
-    _has_fastmcp_meta = False
+    is_of_sdk = True
     _protocol_changes: Mapping[str, Any] = {"offer_prompts": True, "offer_resources": True, "share_caches": False}
     _adapt_middleware = staticmethod(sdk_middleware)
     _tool_class: type[Tool] = sdk_components.Tool

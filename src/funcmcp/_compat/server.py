@@ -119,10 +119,12 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
+    is_of_sdk = False
+    """Whether the server is one with the names of the official SDK."""
+
     _default_policy = "warn"
     _default_name: str | None = None
     _default_version = "0.1.0"
-    _has_fastmcp_meta = True
     _protocol_changes: Mapping[str, Any] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _tool_class: type[Tool] = Tool
@@ -148,7 +150,8 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
-        self._sends_tags = self._has_fastmcp_meta and options.get("include_fastmcp_meta") is not False
+        self.client_log_level: str | None = options.get("client_log_level")
+        self._sends_tags = not self.is_of_sdk and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -805,14 +808,14 @@ class FastMCP(ServerLists):
     def _state_of(self, request: RequestContext) -> dict[str, Any]:
         """Return the state of a request's session in this process, or a new one if the request has no session.
 
-        On stdio the process is the session. Tasks, direct calls and other requests without a session id may be of any
-        caller, so they share nothing.
+        A connection without a session id may be one itself, and on stdio the process is one. Tasks, direct calls and
+        other requests without a session id may be of any caller, so they share nothing.
         """
         key = request.client.session_id
         if key is None:
             if request.http is not None or not request.by_user:
                 return {}
-            key = "stdio"
+            key = request.client.connection_id or "stdio"
         if key in self._states:
             self._states.move_to_end(key)
         elif len(self._states) >= _MAX_STATES:
