@@ -162,7 +162,7 @@ async def test_middleware_functions_of_the_sdk() -> None:
         return await call_next(ctx)
 
     mcp.middleware.append(reject_unknown)
-    assert (await mcp.call_tool("present")).text == "yes"
+    assert (await mcp.call_tool("present")).content[0].text == "yes"
     async with Client(mcp) as client:
         with pytest.raises(MCPError, match="Unknown tool: other"):
             await client.call_tool("other")
@@ -259,8 +259,8 @@ async def test_middleware_of_the_sdk_may_name_another_tool_in_place_or_in_a_copy
     async with Client(mcp, revision=revision) as client:
         assert (await client.call_tool("private")).text == "public"
         assert (await client.call_tool("public", {"to": "private"})).text == "private"
-        with pytest.raises(MCPError, match="Unknown tool: nothing"):
-            await client.call_tool("public", {"to": "nothing"})
+        unknown = await client.call_tool("public", {"to": "nothing"}, raise_on_error=False)
+        assert (unknown.is_error, unknown.text) == (True, "Unknown tool: nothing")
         with pytest.raises(MCPError):
             await client.list_resources()
 
@@ -288,7 +288,7 @@ async def test_middleware_of_the_sdk_edits_answers_and_handles_errors(revision: 
             result = await call_next(context)
         except MCPError as error:
             if "lost" in error.message:
-                return {"content": [{"type": "text", "text": "handled"}]}
+                return {"messages": []}
             raise
         if context.method == "tools/list":
             return {**result, "tools": [tool for tool in result["tools"] if tool["name"] != "hidden"]}
@@ -304,9 +304,9 @@ async def test_middleware_of_the_sdk_edits_answers_and_handles_errors(revision: 
         assert await client.list_prompts() == []
         assert (await client.read_resource("shop://a")).text == "b"
         assert (await client.call_tool("price")).text == "5"
-        assert (await client.call_tool("lost")).text == "handled"
-        with pytest.raises(MCPError, match="Unknown tool: gone"):
-            await client.call_tool("gone")
+        assert (await client.get_prompt("lost")).messages == []
+        with pytest.raises(MCPError, match="Unknown prompt: gone"):
+            await client.get_prompt("gone")
 
 
 def shop(*middleware: Any) -> FastMCP:

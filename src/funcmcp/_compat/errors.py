@@ -41,6 +41,16 @@ class ResourceError(MCPError, FastMCPError):
 
 
 @public("funcmcp.compat")
+class UnexpectedToolError(ToolError):
+    """A tool of the official SDK's server has crashed: clients get the tool's name only."""
+
+
+@public("funcmcp.compat")
+class UnexpectedResourceError(ResourceError):
+    """A resource of the official SDK's server has crashed: clients get the URI only."""
+
+
+@public("funcmcp.compat")
 class PromptError(MCPError, FastMCPError):
     """A prompt can't be made. Clients get a JSON-RPC error with the text."""
 

@@ -69,9 +69,11 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.elicitation import (
         AcceptedElicitation,
+        AcceptedUrlElicitation,
         CancelledElicitation,
         DeclinedElicitation,
         ElicitationResult,
+        elicit_url,
     )
     from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
         ResourceNotFoundError,
         ResourceSecurityError,
         ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
         ValidationError,
     )
     from funcmcp._compat.file_provider import FileSystemProvider
@@ -155,6 +159,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
+    from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
@@ -162,7 +167,7 @@ if TYPE_CHECKING:
         RequestStateSecurity,
         ResourceSecurity,
     )
-    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.skill_providers import (
@@ -262,7 +267,14 @@ _HOMES = {
         "get_http_request",
         "get_server",
     ],
-    "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.elicitation": [
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "elicit_url",
+    ],
     "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
@@ -278,6 +290,8 @@ _HOMES = {
         "ResourceNotFoundError",
         "ResourceSecurityError",
         "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
@@ -346,8 +360,9 @@ _HOMES = {
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.sdk_server": ["MCPServer"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
-    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
     "_compat.skill_providers": [
@@ -397,6 +412,7 @@ __all__ = [
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "AccessToken",
     "AggregateProvider",
     "ArgTransform",
@@ -552,6 +568,8 @@ __all__ = [
     "ToolInjectionMiddleware",
     "ToolResult",
     "TransformedTool",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
@@ -564,6 +582,7 @@ __all__ = [
     "create_sse_app",
     "create_streamable_http_app",
     "dedupe_with_versions",
+    "elicit_url",
     "forward",
     "forward_raw",
     "get_access_token",
