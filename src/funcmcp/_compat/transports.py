@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from funcmcp._app import launch
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._authoring.features.permissions import access_of
+from funcmcp._compat.in_process import with_mark
 from funcmcp._compat.options import http_options
 from funcmcp._server.log_output import write_about_server
 from funcmcp._serving.composition import runtime_of
@@ -45,7 +46,7 @@ _SETTINGS = frozenset(
 )
 _SILENT = frozenset({"show_banner", "log_level"})
 _WITHOUT_MEANING = _SILENT | {
-    *("uvicorn_config", "event_store", "retry_interval", "host_origin_protection", "sockets", "debug"),
+    *("uvicorn_config", "event_store", "retry_interval", "sockets", "debug"),
     *("session_idle_timeout", "max_request_body_size"),
 }
 """Options of `run` that change nothing here."""
@@ -76,12 +77,21 @@ def chosen_transport(
     note_ignored(server, "run of funcmcp.compat ignores options", _ignored_options(options))
     for name in _SETTINGS & options.keys():
         setattr(settings, name, options[name])
+    if _disables_protection(options.get("host_origin_protection", "auto")):
+        settings.http_allowed_hosts, settings.http_allowed_origins = ["*"], ["*"]
     if "path" in options:
         setattr(settings, "sse_path" if kind == "sse" else "streamable_http_path", options["path"])
     if kind in {None, "stdio"}:
         return kind, {}
     apply_settings(server, sse=kind == "sse")
     return kind, {name: getattr(settings, name) for name in ("host", "port") if name in settings.chosen}
+
+
+def _disables_protection(value: object) -> bool:
+    """Return whether Host and Origin are not checked; raise ValueError for what the option can't be."""
+    if value not in {True, False, "auto"}:
+        raise ValueError("host_origin_protection must be True, False, or 'auto'.")
+    return value is False
 
 
 def note_ignored(server: MCPServer, text: str, names: Collection[str]) -> None:
@@ -98,7 +108,7 @@ def note_ignored(server: MCPServer, text: str, names: Collection[str]) -> None:
 
 def _ignored_options(options: Mapping[str, Any]) -> set[str]:
     """Return the options of `run` that change nothing here; raise TypeError for one that does not exist."""
-    accepted = _SETTINGS | _WITHOUT_MEANING | {"path", "middleware"}
+    accepted = _SETTINGS | _WITHOUT_MEANING | {"path", "middleware", "host_origin_protection"}
     unknown = sorted(options.keys() - accepted)
     if unknown:
         valid = ", ".join(sorted(accepted - _WITHOUT_MEANING))
@@ -144,11 +154,16 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
         )
         for route in server.served_routes
     ]
-    return _application_class(starlette)(
-        routes=[*served, _mount_behind_routes(server)],
+    runtime = runtime_of(server)
+    paths = [path for path in (runtime.path, runtime.http_options.sse) if path]
+    endpoints = [route_class(path, server, name=server.name) for path in paths]
+    app = _application_class(starlette)(
+        routes=[*served, *endpoints, _mount_behind_routes(server)],
         middleware=list(middleware or ()),
         lifespan=server.lifespan,
     )
+    app.state.fastmcp_server = server
+    return app
 
 
 def _mount_behind_routes(server: ServerTransports) -> Any:
@@ -178,6 +193,9 @@ def _starlette_classes() -> tuple[Any, Any]:
 def _application_class(starlette: Any) -> Any:
     class Application(starlette):  # type: ignore[misc] # Starlette is not known here
         """A Starlette application with the attribute ``lifespan``, which other applications take as theirs."""
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await super().__call__(with_mark(scope), receive, send)
 
         @property
         def lifespan(self) -> Any:

@@ -69,14 +69,17 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.elicitation import (
         AcceptedElicitation,
+        AcceptedUrlElicitation,
         CancelledElicitation,
         DeclinedElicitation,
         ElicitationResult,
+        elicit_url,
     )
     from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
+        FastMCPDeprecationWarning,
         FastMCPError,
         InsufficientScopeError,
         InvalidSignature,
@@ -87,9 +90,12 @@ if TYPE_CHECKING:
         ResourceNotFoundError,
         ResourceSecurityError,
         ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
         ValidationError,
     )
     from funcmcp._compat.file_provider import FileSystemProvider
+    from funcmcp._compat.http_apps import create_sse_app, create_streamable_http_app
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
@@ -110,6 +116,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.ping import PingMiddleware
     from funcmcp._compat.provider import AggregateProvider, Provider
     from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
     from funcmcp._compat.rate_limiting import (
@@ -152,6 +159,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
+    from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
@@ -159,7 +167,7 @@ if TYPE_CHECKING:
         RequestStateSecurity,
         ResourceSecurity,
     )
-    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.skill_providers import (
@@ -203,43 +211,6 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "_compat.token_verifiers": [
-        "AWSCognitoTokenVerifier",
-        "Auth0JWTVerifier",
-        "AzureJWTVerifier",
-        "BearerAuthProvider",
-        "DebugTokenVerifier",
-        "IntrospectionTokenVerifier",
-        "JWKData",
-        "JWKSData",
-        "JWTVerifier",
-        "RSAKeyPair",
-    ],
-    "_compat.remote_auth": [
-        "Auth0MCPProvider",
-        "AuthKitProvider",
-        "DescopeProvider",
-        "KeycloakAuthProvider",
-        "MultiAuth",
-        "PropelAuthProvider",
-        "RemoteAuthProvider",
-        "ScalekitProvider",
-        "SupabaseProvider",
-    ],
-    "_compat.oauth_providers": [
-        "AWSCognitoProvider",
-        "Auth0Provider",
-        "AzureProvider",
-        "ClerkProvider",
-        "DiscordProvider",
-        "GitHubProvider",
-        "GoogleProvider",
-        "HuggingFaceProvider",
-        "OAuthProxy",
-        "OCIProvider",
-        "OIDCProxy",
-        "WorkOSProvider",
-    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.auth_middleware": ["AuthMiddleware"],
@@ -296,11 +267,19 @@ _HOMES = {
         "get_http_request",
         "get_server",
     ],
-    "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.elicitation": [
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "elicit_url",
+    ],
     "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
+        "FastMCPDeprecationWarning",
         "FastMCPError",
         "InsufficientScopeError",
         "InvalidSignature",
@@ -311,15 +290,33 @@ _HOMES = {
         "ResourceNotFoundError",
         "ResourceSecurityError",
         "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
+    "_compat.http_apps": ["create_sse_app", "create_streamable_http_app"],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
     "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.ping": ["PingMiddleware"],
     "_compat.provider": ["AggregateProvider", "Provider"],
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.rate_limiting": [
@@ -328,6 +325,17 @@ _HOMES = {
         "SlidingWindowRateLimiter",
         "SlidingWindowRateLimitingMiddleware",
         "TokenBucketRateLimiter",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
     ],
     "_compat.request_logging": [
         "DetailedTimingMiddleware",
@@ -352,8 +360,9 @@ _HOMES = {
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.sdk_server": ["MCPServer"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
-    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
     "_compat.skill_providers": [
@@ -370,6 +379,18 @@ _HOMES = {
     ],
     "_compat.standalone": ["prompt", "resource", "tool"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
     "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
     "_compat.versions": [
@@ -391,6 +412,7 @@ __all__ = [
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "AccessToken",
     "AggregateProvider",
     "ArgTransform",
@@ -439,6 +461,7 @@ __all__ = [
     "ElicitationResult",
     "ErrorHandlingMiddleware",
     "FastMCP",
+    "FastMCPDeprecationWarning",
     "FastMCPError",
     "FastMCPProvider",
     "FastMCPProxy",
@@ -486,6 +509,7 @@ __all__ = [
     "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
+    "PingMiddleware",
     "Progress",
     "Prompt",
     "PromptError",
@@ -544,6 +568,8 @@ __all__ = [
     "ToolInjectionMiddleware",
     "ToolResult",
     "TransformedTool",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
@@ -553,7 +579,10 @@ __all__ = [
     "compare_versions",
     "configure_logging",
     "create_proxy",
+    "create_sse_app",
+    "create_streamable_http_app",
     "dedupe_with_versions",
+    "elicit_url",
     "forward",
     "forward_raw",
     "get_access_token",

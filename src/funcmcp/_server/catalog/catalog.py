@@ -111,6 +111,17 @@ class Catalog:
         else:
             self._transformed.add(feature)
 
+    def has(self, feature: Addable, *, itself: bool = False) -> bool:
+        """Return whether there is a feature whose name another one takes; with *itself*, whether there is this one."""
+        if self._transformed is not None:
+            return self._transformed.has(feature)
+        registry: Registry[Any] = self._registries[type(feature)]
+        key = registry.key_like(feature.key)
+        existing = [] if key is None else registry.versions_of(key)
+        if itself:
+            return any(item is feature for item in existing)
+        return any(item.version == feature.version or None in {item.version, feature.version} for item in existing)
+
     def add_derived(self, feature: Addable) -> None:
         """Do as `add` for a feature that is made of one in the catalog, which transforms have changed already."""
         self._register(feature)
@@ -248,6 +259,11 @@ class Catalog:
         self._update_offered()
         if change is not None:
             self._publish(change)
+
+    def always_offer(self, capability: str) -> None:
+        """Declare a capability from now on, whatever features there are."""
+        self._always_offered.add(capability)
+        self._update_offered()
 
     def _update_offered(self) -> None:
         offered = {*self._always_offered, *self._promised, *self._offered_lists()}
