@@ -183,7 +183,9 @@ def page_of(results: Mapping[str, dict[str, Counter[str]]]) -> str:
         "tests. It runs these tests on their own package, and again with the modules of `funcmcp.compat` in place of",
         "the package's. The peers' clients connect in memory. A test counts if it passes on the original.",
         "`tests/peers/suites.toml` names the folders, and the tests that do not apply with their reasons. The script",
-        "writes this page. Where `make peers` has run once, `make test` runs a part of the tests, and compares them with",
+        "writes this page.",
+        "",
+        "Where `make peers` has run once, `make test` runs a part of the tests. It compares them with",
         "`tests/peers/part.json`, which `make peers` writes, too.",
     ]
     for name, table in results.items():
