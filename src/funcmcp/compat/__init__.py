@@ -12,6 +12,16 @@ from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
+    from funcmcp._compat.apps import (
+        UI_EXTENSION_ID,
+        UI_MIME_TYPE,
+        AppConfig,
+        FastMCPApp,
+        ResourceCSP,
+        ResourcePermissions,
+        app_config_to_meta_dict,
+        resolve_ui_mime_type,
+    )
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
     from funcmcp._compat.authorization import (
         AuthCheck,
@@ -294,14 +304,27 @@ _HOMES = {
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.apps": [
+        "AppConfig",
+        "FastMCPApp",
+        "ResourceCSP",
+        "ResourcePermissions",
+        "UI_EXTENSION_ID",
+        "UI_MIME_TYPE",
+        "app_config_to_meta_dict",
+        "resolve_ui_mime_type",
+    ],
 }
 
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "UI_EXTENSION_ID",
+    "UI_MIME_TYPE",
     "AcceptedElicitation",
     "AccessToken",
     "AggregateProvider",
+    "AppConfig",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
@@ -334,6 +357,7 @@ __all__ = [
     "ElicitationResult",
     "ErrorHandlingMiddleware",
     "FastMCP",
+    "FastMCPApp",
     "FastMCPError",
     "FastMCPProvider",
     "FastMCPProxy",
@@ -376,9 +400,11 @@ __all__ = [
     "RequestStateSecurity",
     "Resolve",
     "Resource",
+    "ResourceCSP",
     "ResourceContent",
     "ResourceError",
     "ResourceNotFoundError",
+    "ResourcePermissions",
     "ResourceResult",
     "ResourceSecurity",
     "ResourceSecurityError",
@@ -409,6 +435,7 @@ __all__ = [
     "ValidationError",
     "VersionKey",
     "VersionSpec",
+    "app_config_to_meta_dict",
     "compare_versions",
     "configure_logging",
     "create_proxy",
@@ -429,6 +456,7 @@ __all__ = [
     "prompt",
     "require_roles",
     "require_scopes",
+    "resolve_ui_mime_type",
     "resource",
     "restrict_tag",
     "run_auth_checks",
@@ -460,6 +488,7 @@ _ELSEWHERE = {
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
+    "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
     "UserSession": "Use context.state of funcmcp.Context.",
