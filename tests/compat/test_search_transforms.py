@@ -61,7 +61,6 @@ async def test_transforms_of_funcmcp_work_in_place_of_those_of_fastmcp() -> None
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("RetryMiddleware", r"funcmcp\.middleware\.retry_calls"),
         ("ToolTransformConfig", r"funcmcp\.transforms\.ToolChange"),
         ("FileSystemProvider", r"funcmcp\.providers\.FileSystemProvider"),
         ("Approval", "confirm="),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from funcmcp._authoring.calling.resource_read import lists_in
 from funcmcp._authoring.results.content import PromptResult as NativePromptResult
+from funcmcp._authoring.results.sdk_results import converted
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.docstring import parameter_descriptions
 from funcmcp._authoring.signatures.signature import Signature, function_name
@@ -26,7 +27,7 @@ from funcmcp._compat.content import (
     resource_result,
     tool_result,
 )
-from funcmcp._compat.editable import Editable, public_meta, sdk_object
+from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
 from funcmcp._compat.pages import with_page
 from funcmcp._compat.prompt_functions import converting, described_arguments
@@ -438,7 +439,7 @@ class Prompt(Component):
         Raises:
             TypeError: FastMCP does not take the value.
         """
-        if isinstance(value, NativePromptResult) or hasattr(value, "input_requests"):
+        if isinstance(converted(value), NativePromptResult) or hasattr(value, "input_requests"):
             return value
         return PromptResult(messages_in(messages_of(value)), self.description, result_meta(self.meta) or None)
 
@@ -880,6 +881,11 @@ class ListedTool(Editable, objects.Tool):
 
     source: ToolSource
     key_prefix: str = "tool"
+
+    @property
+    def annotations(self) -> Hints | None:  # type: ignore[override] # None without hints, as in FastMCP
+        """Hints for clients."""
+        return hints_of(self)
 
     @property
     def fn(self) -> Callable[..., Any]:

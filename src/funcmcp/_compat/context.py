@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVarTuple, Unpack
 
     from funcmcp._app.mcp_server import MCPServer
+    from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.feature_context import Context as InnerContext
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
@@ -258,6 +259,11 @@ class Context(Generic[*Types]):
             return None if self._outer is None else self._outer.access_token
         principal = self._request.principal
         return None if principal is None else access_token_of(principal)
+
+    @property
+    def principal(self) -> Principal | None:
+        """The caller; None for one without credentials."""
+        return self._request.principal
 
     @property
     def is_of_user(self) -> bool:

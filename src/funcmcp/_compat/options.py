@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import Icon
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.auth import native_auth
-from funcmcp._compat.server_settings import DEFAULTS
+from funcmcp._compat.auth import AuthProvider, native_auth
+from funcmcp._compat.server_settings import DEFAULTS, Settings
 from funcmcp._objects.mappings import only, without, without_none
+from funcmcp._server.options import ProtocolOptions
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp._compat.server_settings import Settings
 
 _NATIVE = frozenset(
     {"http", "info", "limits", "protocol", "sessions", "show_errors", "state", "tasks", "unknown_arguments"}
@@ -26,6 +26,7 @@ _SERVER = frozenset(
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
         *("include_tags", "exclude_tags", "include_fastmcp_meta", "transforms", "providers", "resource_security"),
+        *("cache_ttl", "cache_scope"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -37,7 +38,7 @@ _WITHOUT_MEANING = frozenset(
     {
         *("cache_expiration_seconds", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
-        *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
+        *("telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
         *("http_app_path", "tool_transformations", "event_store_ttl"),
     }
@@ -46,7 +47,6 @@ _WITHOUT_MEANING = frozenset(
 
 _UNSUPPORTED = {
     "extensions": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
 }
 """Options of servers that funcmcp has nothing for, and what to do."""
 
@@ -82,10 +82,34 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
         valid = ", ".join(sorted(_NATIVE | _SERVER))
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of {cls}. Valid options: {valid}.")
     chosen = only(options, _NATIVE)
-    auth = native_auth(present.get("auth"), present.get("token_verifier"))
-    if auth is not None:
+    provider = provider_in(present)
+    path = Settings(present).streamable_http_path
+    auth = native_auth(present.get("auth"), present.get("token_verifier")) if provider is None else None
+    if provider is not None:
+        chosen["auth_provider"], chosen["auth"] = provider, provider.native_auth(path)
+    elif auth is not None:
         chosen["auth"] = auth
     return chosen
+
+
+def provider_in(options: Mapping[str, Any]) -> AuthProvider | None:
+    """Return the provider of authentication in the options of a server; None without one.
+
+    Raises:
+        TypeError: There is an authorization server of the official SDK without its settings, or with a verifier.
+    """
+    from funcmcp._compat.authorization_servers import FastMCPProvider, SDKProvider  # noqa: PLC0415 - few servers have one
+
+    auth, server = options.get("auth"), options.get("auth_server_provider")
+    if server is not None:
+        if options.get("token_verifier") is not None:
+            raise TypeError("Pass auth_server_provider= or token_verifier=, not both.")
+        return SDKProvider(server, auth)
+    if isinstance(auth, AuthProvider):
+        return None if options.get("token_verifier") is not None else auth
+    if not isinstance(auth, type) and hasattr(auth, "verify_token") and getattr(auth, "get_routes", list)():
+        return FastMCPProvider(auth)
+    return None
 
 
 def ignored_server_options(options: Mapping[str, Any]) -> list[str]:
@@ -127,6 +151,28 @@ def duplicates_policy(options: Mapping[str, Any], default: str) -> str:
     return default
 
 
+def protocol_options(options: Mapping[str, Any], list_ttl: float) -> ProtocolOptions:
+    """Return the options of the protocol for those of a server.
+
+    Args:
+        options: The options of the server: ``list_page_size``, ``cache_ttl`` and ``cache_scope``.
+        list_ttl: Seconds for which clients may cache lists by default.
+
+    Raises:
+        ValueError: A number is not positive, or there is a scope without seconds.
+    """
+    page_size, ttl, scope = (options.get(name) for name in ("list_page_size", "cache_ttl", "cache_scope"))
+    if page_size is not None and page_size < 1:
+        raise ValueError("list_page_size must be a positive integer or None")
+    if ttl is None and scope is not None:
+        raise ValueError("cache_scope requires cache_ttl")
+    if ttl is None:
+        return ProtocolOptions(page_size=page_size, list_ttl=list_ttl)
+    if ttl <= 0:
+        raise ValueError("cache_ttl must be a positive integer")
+    return ProtocolOptions(page_size=page_size, list_ttl=ttl, read_ttl=ttl, share_caches=scope == "public")
+
+
 def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOptions:
     """Return the options of HTTP for a server's settings.
 
@@ -164,11 +210,11 @@ def ignored_mount_options(options: Mapping[str, Any]) -> list[str]:
     Raises:
         TypeError: An option does not exist, or funcmcp has nothing for it.
     """
-    if options.get("tool_names"):
-        raise TypeError("mount of funcmcp.compat has no option 'tool_names'. Choose the names in the mounted server.")
-    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING - {"tool_names"})
+    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING)
     if unknown:
-        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace.")
+        raise TypeError(
+            f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace, tool_names."
+        )
     return [name for name in options if options[name] is not None]
 
 

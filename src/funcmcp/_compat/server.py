@@ -34,7 +34,9 @@ from funcmcp._compat.functions import (
     with_joined_paths,
     with_result,
 )
-from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.middleware_adapters import as_mcp_error, sdk_middleware
+from funcmcp._compat.middleware_switch import run_again
+from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -44,13 +46,14 @@ from funcmcp._compat.options import (
     ignored_component_options,
     ignored_mount_options,
     ignored_server_options,
+    protocol_options,
     sessions_option,
 )
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
-from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
@@ -64,17 +67,17 @@ from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
-from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import ProtocolOptions, ServerInfo
+from funcmcp._server.options import ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Self
 
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider import Provider
@@ -95,14 +98,6 @@ _PATHS = re.compile(r"\{(\w+)\*\}")
 _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
-
-_REQUEST_METHODS = (
-    *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
-    *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
-    *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
-    *("_mcp_read_resource", "_mcp_list_resources", "_mcp_get_prompt", "_mcp_list_prompts", "_call_tool", "_list_tools"),
-)
-"""Methods of FastMCP and the official SDK that answer requests there, and that subclasses override."""
 
 _URL_ELICITATION_REQUIRED = -32042
 """The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
@@ -127,25 +122,16 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
+    _list_ttl = 0.0
+    """Seconds for which clients may cache lists by default."""
     _raises_sdk_errors = False
     _default_policy = "warn"
     _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
-    _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
     _resource_class: type[Resource] = Resource
     _template_class: type[ResourceTemplate] = ResourceTemplate
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
-        if overridden:
-            # The override could be a check of the caller's rights, which must not be lost without a word.
-            raise TypeError(
-                f"{cls.__name__} overrides {', '.join(overridden)}, which funcmcp does not call for requests. Use "
-                "add_middleware with a Middleware that has on_call_tool, on_list_tools and so on."
-            )
 
     if not TYPE_CHECKING:
 
@@ -161,6 +147,7 @@ class FastMCP(ServerLists):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self.auth_provider: AuthProvider | None = chosen.pop("auth_provider", None)
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
@@ -187,19 +174,21 @@ class FastMCP(ServerLists):
             version=checked_version(version) or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None) or ProtocolOptions(page_size=options.get("list_page_size")),
+            protocol=chosen.pop("protocol", None) or protocol_options(options, self._list_ttl),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
+        self._begin_middleware()
         server_class = type(self).__name__
         note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         self._apply_options(options)
+        self._serve_routes_of(self.auth_provider)
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
@@ -490,6 +479,8 @@ class FastMCP(ServerLists):
                 f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
                 "as funcmcp.compat.Tool.from_function(...)."
             )
+        if self.has_injected(component):
+            return component
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
@@ -706,15 +697,17 @@ class FastMCP(ServerLists):
         *,
         namespace: str | None = None,
         transforms: Sequence[Any] = (),
+        tool_names: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """Serve the features of another server, too, under a prefix.
+        """Serve the features of another server, too, under a prefix. Of equal names, the first one counts.
 
         Args:
             server: The other server.
             prefix: The prefix. Old versions of FastMCP take it first.
             namespace: The prefix under its name in FastMCP 3.
             transforms: Transforms of `funcmcp.transforms` for the features of this mount.
+            tool_names: Other names of tools, by their names in the other server, before the prefix.
             options: Other options of FastMCP, which change nothing here.
 
         Raises:
@@ -723,18 +716,15 @@ class FastMCP(ServerLists):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        super().mount(server, prefix or namespace, transforms=[*transforms, Screened(self.resource_security)])
+        if server is self:
+            raise ValueError("Cannot mount a server onto itself")
+        mount(self, server, prefix or namespace, transforms, tool_names)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
         self.mount(server, prefix, **options)
 
     # Middleware and contexts
-
-    def add_middleware(self, middleware: Any) -> None:
-        """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
-        is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
-        super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
 
     def add_transform(self, transform: Any) -> None:
         """Add a transform of `funcmcp.transforms`, or `BM25SearchTransform`, which is a search for tools.
@@ -756,11 +746,6 @@ class FastMCP(ServerLists):
                 "funcmcp.compat."
             )
 
-    @property
-    def middleware(self) -> MiddlewareList:
-        """The middleware, to which programs append."""
-        return MiddlewareList(self)
-
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
         """Set the context of the request while it runs, and what its client sees: a middleware."""
         outer = context_variable.get()
@@ -780,6 +765,7 @@ class FastMCP(ServerLists):
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
 
         async def handle(request: RequestContext, *arguments: Any) -> Any:
+            run_again()
             active = context_variable.get()
             if active is not None and active.is_of(request):
                 return await handler(request, *arguments)
@@ -841,6 +827,7 @@ class MCPServer(FastMCP):
     """
 
     _shows_errors = False
+    _list_ttl = 60.0
     _raises_sdk_errors = True
     _raises_tool_errors = False
     _renders_prompts = True
@@ -883,22 +870,6 @@ def create_proxy(target: Any, *, mode: str | None = None, **settings: Any) -> Fa
         ValueError: The configuration has no server that can be used.
     """
     return FastMCP.as_proxy(target, mode=mode, **settings)
-
-
-class MiddlewareList:
-    """The middleware of a server, as a list to which programs append."""
-
-    def __init__(self, server: FastMCP) -> None:
-        self._server = server
-
-    def append(self, middleware: Any) -> None:
-        """Add middleware inside the existing ones."""
-        self._server.add_middleware(middleware)
-
-    def extend(self, middleware: Iterable[Any]) -> None:
-        """Add several."""
-        for item in middleware:
-            self._server.add_middleware(item)
 
 
 class ToolManager:
@@ -1010,24 +981,6 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         handler = checked_reads(component, resource.handler)
         resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
-
-
-class Screened(NativeTransform):
-    """Lets templates of a mounted server also reject what the policy of the server above does.
-
-    Args:
-        policy: The policy; None for none.
-    """
-
-    def __init__(self, policy: ResourceSecurity | None) -> None:
-        self._policy = policy
-
-    def __call__(self, feature: Any) -> Any:
-        """Return the feature of the mounted server with both policies."""
-        if not isinstance(feature, features.ResourceTemplate):
-            return feature
-        screening = with_screening_of(feature.template.screening, self._policy)
-        return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:
