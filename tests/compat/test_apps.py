@@ -81,11 +81,12 @@ async def test_an_app_has_tools_for_pages_and_for_the_model() -> None:
 
 
 def test_settings_have_names_of_python_and_of_the_protocol() -> None:
-    config = AppConfig(resourceUri=PAGE, csp={"connectDomains": [], "workerDomains": ["https://a.example"]})
+    csp = {"connectDomains": [], "workerDomains": ["https://a.example"]}
+    config = AppConfig.model_validate({"resourceUri": PAGE, "csp": csp})
     assert config.resource_uri == PAGE
     assert config.model_dump(by_alias=True, exclude_none=True) == {
         "resourceUri": PAGE,
-        "csp": {"connectDomains": [], "workerDomains": ["https://a.example"]},
+        "csp": csp,
     }
     assert resolve_ui_mime_type(PAGE, None) == UI_MIME_TYPE
     assert resolve_ui_mime_type(PAGE, "text/html") == "text/html"

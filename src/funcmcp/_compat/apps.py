@@ -42,10 +42,18 @@ class ResourceCSP(_Config):
         base_uri_domains: Origins of the base URI.
     """
 
-    connect_domains: list[str] | None = Field(None, alias="connectDomains")
-    resource_domains: list[str] | None = Field(None, alias="resourceDomains")
-    frame_domains: list[str] | None = Field(None, alias="frameDomains")
-    base_uri_domains: list[str] | None = Field(None, alias="baseUriDomains")
+    connect_domains: list[str] | None = Field(
+        default=None, validation_alias="connectDomains", serialization_alias="connectDomains"
+    )
+    resource_domains: list[str] | None = Field(
+        default=None, validation_alias="resourceDomains", serialization_alias="resourceDomains"
+    )
+    frame_domains: list[str] | None = Field(
+        default=None, validation_alias="frameDomains", serialization_alias="frameDomains"
+    )
+    base_uri_domains: list[str] | None = Field(
+        default=None, validation_alias="baseUriDomains", serialization_alias="baseUriDomains"
+    )
 
 
 @public("funcmcp.compat")
@@ -62,7 +70,9 @@ class ResourcePermissions(_Config):
     camera: dict[str, Any] | None = None
     microphone: dict[str, Any] | None = None
     geolocation: dict[str, Any] | None = None
-    clipboard_write: dict[str, Any] | None = Field(None, alias="clipboardWrite")
+    clipboard_write: dict[str, Any] | None = Field(
+        default=None, validation_alias="clipboardWrite", serialization_alias="clipboardWrite"
+    )
 
 
 @public("funcmcp.compat")
@@ -78,12 +88,14 @@ class AppConfig(_Config, Page):
         prefers_border: Whether the client should draw a border around the page.
     """
 
-    resource_uri: str | None = Field(None, alias="resourceUri")
+    resource_uri: str | None = Field(default=None, validation_alias="resourceUri", serialization_alias="resourceUri")
     visibility: list[Literal["app", "model"]] | None = None
     csp: ResourceCSP | None = None
     permissions: ResourcePermissions | None = None
     domain: str | None = None
-    prefers_border: bool | None = Field(None, alias="prefersBorder")
+    prefers_border: bool | None = Field(
+        default=None, validation_alias="prefersBorder", serialization_alias="prefersBorder"
+    )
 
     @property
     def wire(self) -> dict[str, Any]:
