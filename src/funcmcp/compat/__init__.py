@@ -79,14 +79,17 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.elicitation import (
         AcceptedElicitation,
+        AcceptedUrlElicitation,
         CancelledElicitation,
         DeclinedElicitation,
         ElicitationResult,
+        elicit_url,
     )
     from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
+        FastMCPDeprecationWarning,
         FastMCPError,
         InsufficientScopeError,
         InvalidSignature,
@@ -97,6 +100,8 @@ if TYPE_CHECKING:
         ResourceNotFoundError,
         ResourceSecurityError,
         ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
         ValidationError,
     )
     from funcmcp._compat.file_provider import FileSystemProvider
@@ -121,6 +126,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.ping import PingMiddleware
     from funcmcp._compat.provider import AggregateProvider, Provider
     from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
     from funcmcp._compat.rate_limiting import (
@@ -163,6 +169,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
+    from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
@@ -170,7 +177,7 @@ if TYPE_CHECKING:
         RequestStateSecurity,
         ResourceSecurity,
     )
-    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.skill_providers import (
@@ -280,11 +287,19 @@ _HOMES = {
         "get_http_request",
         "get_server",
     ],
-    "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.elicitation": [
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "elicit_url",
+    ],
     "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
+        "FastMCPDeprecationWarning",
         "FastMCPError",
         "InsufficientScopeError",
         "InvalidSignature",
@@ -295,6 +310,8 @@ _HOMES = {
         "ResourceNotFoundError",
         "ResourceSecurityError",
         "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
@@ -319,6 +336,7 @@ _HOMES = {
     ],
     "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.ping": ["PingMiddleware"],
     "_compat.provider": ["AggregateProvider", "Provider"],
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.rate_limiting": [
@@ -362,8 +380,9 @@ _HOMES = {
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.sdk_server": ["MCPServer"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
-    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
     "_compat.skill_providers": [
@@ -415,6 +434,7 @@ __all__ = [
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "AccessToken",
     "AggregateProvider",
     "AppConfig",
@@ -465,6 +485,7 @@ __all__ = [
     "ErrorHandlingMiddleware",
     "FastMCP",
     "FastMCPApp",
+    "FastMCPDeprecationWarning",
     "FastMCPError",
     "FastMCPProvider",
     "FastMCPProxy",
@@ -512,6 +533,7 @@ __all__ = [
     "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
+    "PingMiddleware",
     "Progress",
     "Prompt",
     "PromptError",
@@ -572,6 +594,8 @@ __all__ = [
     "ToolInjectionMiddleware",
     "ToolResult",
     "TransformedTool",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
@@ -585,6 +609,7 @@ __all__ = [
     "create_sse_app",
     "create_streamable_http_app",
     "dedupe_with_versions",
+    "elicit_url",
     "forward",
     "forward_raw",
     "get_access_token",
