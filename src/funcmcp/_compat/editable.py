@@ -193,6 +193,8 @@ class Hints(dict[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         """Return a hint; None if it is not set."""
+        if name.startswith("__"):
+            raise AttributeError(name)
         return self.get(_in_camel_case(name))
 
     def __setattr__(self, name: str, value: Any) -> None:

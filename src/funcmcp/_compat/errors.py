@@ -99,6 +99,15 @@ class ValidationError(FastMCPError):
     """Arguments are invalid."""
 
 
+class WrongArgumentsError(ToolError, ValidationError):
+    """The arguments of a tool do not fit its parameters."""
+
+
+@public("funcmcp.compat")
+class FastMCPDeprecationWarning(DeprecationWarning):
+    """A server uses something that FastMCP will remove."""
+
+
 @public("funcmcp.compat")
 class AuthorizationError(FastMCPError):
     """The caller may not do this."""

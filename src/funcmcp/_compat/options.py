@@ -51,7 +51,7 @@ _UNSUPPORTED = {
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("serializer", "app", "key", "validate_output"),
+    "tool": ("serializer", "key", "validate_output"),
     "resource": ("key",),
     "prompt": ("key",),
 }

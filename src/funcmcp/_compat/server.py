@@ -181,7 +181,6 @@ class FastMCP(ServerLists):
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
-        self._begin_middleware()
         server_class = type(self).__name__
         note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
@@ -192,6 +191,7 @@ class FastMCP(ServerLists):
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
+        self._begin_middleware()
         if self._include_tags is not None:
             self.enable(tags=self._include_tags, only=True)
         if self._exclude_tags is not None:
