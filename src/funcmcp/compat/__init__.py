@@ -639,7 +639,7 @@ _ELSEWHERE = {
     "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
-    "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
+    "Extension": "Use funcmcp.compat.mcp.Extension with MCPServer(extensions=[...]), or funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
