@@ -7,6 +7,7 @@ import re
 import shutil
 import tomllib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,7 +31,7 @@ class Suite:
         package: The peer's distribution, and the name of its package.
         asyncio_mode: Which async tests pytest-asyncio runs, as the peer has it: ``"auto"`` or ``"strict"``.
         names: The folders and modules that are run.
-        left_out: The folders, modules and tests that do not apply, with their reasons.
+        left_out: The folders, modules, tests and patterns of tests that do not apply, with their reasons.
         part: The folders and modules of which `test_part.py` runs the tests in each run of funcmcp's own.
     """
 
@@ -52,8 +53,11 @@ class Suite:
 
 
 def is_below(test: str, names: tuple[str, ...]) -> bool:
-    """Return whether one of the names is a test, or its class, its module or a folder above it."""
-    return any(test == name or test.startswith((f"{name}/", f"{name}::", f"{name}[")) for name in names)
+    """Return whether one of the names is a test, a pattern of it, its class, its module or a folder above it."""
+    return any(
+        test == name or test.startswith((f"{name}/", f"{name}::", f"{name}[")) or fnmatchcase(test, name)
+        for name in names
+    )
 
 
 def suites() -> dict[str, Suite]:

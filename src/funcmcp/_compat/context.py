@@ -193,6 +193,13 @@ class Context(Generic[*Types]):
         """Return whether the context is that of a request."""
         return self._call is not None and self._call.request is request
 
+    def client_supports_extension(self, extension_id: str) -> bool:
+        """Return whether the client has declared an extension, such as MCP Apps; False if no request runs."""
+        if self._call is None:
+            return False
+        extensions = self._call.request.client.capabilities.get("extensions")
+        return isinstance(extensions, dict) and extension_id in extensions
+
     # The server and the request
 
     @property
@@ -579,7 +586,7 @@ class Context(Generic[*Types]):
                 "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
                 "MCPServer.read_resource(uri, context) to receive and forward it."
             )
-        return read_contents(result)
+        return result if isinstance(result, list) else read_contents(result)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
         """Return the messages of a prompt of this server."""

@@ -12,6 +12,16 @@ from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
+    from funcmcp._compat.apps import (
+        UI_EXTENSION_ID,
+        UI_MIME_TYPE,
+        AppConfig,
+        FastMCPApp,
+        ResourceCSP,
+        ResourcePermissions,
+        app_config_to_meta_dict,
+        resolve_ui_mime_type,
+    )
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
     from funcmcp._compat.auth_middleware import AuthMiddleware
     from funcmcp._compat.authorization import (
@@ -212,6 +222,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
+    "_compat.apps": [
+        "UI_EXTENSION_ID",
+        "UI_MIME_TYPE",
+        "AppConfig",
+        "FastMCPApp",
+        "ResourceCSP",
+        "ResourcePermissions",
+        "app_config_to_meta_dict",
+        "resolve_ui_mime_type",
+    ],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.auth_middleware": ["AuthMiddleware"],
     "_compat.authorization": [
@@ -359,8 +379,8 @@ _HOMES = {
     ],
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
-    "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.sdk_server": ["MCPServer"],
+    "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
     "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
@@ -409,12 +429,15 @@ _HOMES = {
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "UI_EXTENSION_ID",
+    "UI_MIME_TYPE",
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "AccessToken",
     "AggregateProvider",
+    "AppConfig",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
@@ -461,6 +484,7 @@ __all__ = [
     "ElicitationResult",
     "ErrorHandlingMiddleware",
     "FastMCP",
+    "FastMCPApp",
     "FastMCPDeprecationWarning",
     "FastMCPError",
     "FastMCPProvider",
@@ -528,9 +552,11 @@ __all__ = [
     "RequestStateSecurity",
     "Resolve",
     "Resource",
+    "ResourceCSP",
     "ResourceContent",
     "ResourceError",
     "ResourceNotFoundError",
+    "ResourcePermissions",
     "ResourceResult",
     "ResourceSecurity",
     "ResourceSecurityError",
@@ -576,6 +602,7 @@ __all__ = [
     "VersionKey",
     "VersionSpec",
     "WorkOSProvider",
+    "app_config_to_meta_dict",
     "compare_versions",
     "configure_logging",
     "create_proxy",
@@ -599,6 +626,7 @@ __all__ = [
     "prompt",
     "require_roles",
     "require_scopes",
+    "resolve_ui_mime_type",
     "resource",
     "restrict_tag",
     "run_auth_checks",
@@ -611,7 +639,7 @@ _ELSEWHERE = {
     "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
-    "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
+    "Extension": "Use funcmcp.compat.mcp.Extension with MCPServer(extensions=[...]), or funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
@@ -624,6 +652,7 @@ _ELSEWHERE = {
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
+    "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
     "UserSession": "Use context.state of funcmcp.Context.",
