@@ -110,7 +110,17 @@ def replaced(text: str, package: str, modules: Modules) -> str:
             start = lines[node.lineno - 1].encode()[: node.col_offset].decode()
             lines[node.lineno - 1 : node.end_lineno] = [f"{start}{'; '.join(statements)}{end}"]
     path = re.compile(rf"""(["'])({package}(?:\.\w+)+)\1""")
-    return path.sub(lambda match: f"{match[1]}{_moved_path(match[2], modules)}{match[1]}", "".join(lines))
+    moved = path.sub(lambda match: f"{match[1]}{_moved_path(match[2], modules)}{match[1]}", "".join(lines))
+    written = re.compile(rf"from ({package}(?:\.\w+)*) import (\w+(?:, \w+)*)")  # in a file that a test writes
+    return written.sub(lambda match: _moved_import(match, modules), moved)
+
+
+def _moved_import(match: re.Match[str], modules: Modules) -> str:
+    """Return an import in a text of a test; unchanged unless `funcmcp.compat` has all of its names."""
+    module, names = match[1], match[2]
+    if module not in modules or not all(name in modules[module] for name in names.split(", ")):
+        return match[0]
+    return f"from funcmcp.compat.{module} import {names}"
 
 
 def _from_import(node: ast.ImportFrom, package: str, modules: Modules) -> Iterator[str]:
