@@ -50,11 +50,13 @@ async def test_all_files_are_listed_on_request(folder: Path) -> None:
     assert "skill://deploy/docs/steps.md" in await uris(FastMCP("Server", providers=[provider]))
 
 
-@pytest.mark.parametrize("path", ["..%2F..%2Fsecret.txt", "../../secret.txt", "link.txt", "missing.txt", "docs"])
+@pytest.mark.parametrize(
+    "path", ["..%2F..%2Fsecret.txt", "../../secret.txt", "link.txt", "missing.txt", "docs", "C:%5Csecret.txt"]
+)
 async def test_nothing_outside_of_a_skill_is_read(folder: Path, path: str) -> None:
     (folder / "deploy" / "link.txt").symlink_to(folder.parent / "secret.txt")
     mcp = FastMCP("Server", providers=[SkillProvider(folder / "deploy")])
-    with pytest.raises(Exception, match=r"not found|must|segment"):
+    with pytest.raises(Exception, match=r"not found|must|segment|Invalid path"):
         await text(mcp, f"skill://deploy/{path}")
 
 
