@@ -29,8 +29,9 @@ from funcmcp._compat.content import (
 )
 from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
+from funcmcp._compat.pages import with_page
 from funcmcp._compat.prompt_functions import converting, described_arguments
-from funcmcp._compat.resource_functions import check_template, read_values
+from funcmcp._compat.resource_functions import check_template, normalized_uri, read_values
 from funcmcp._compat.result_types import messages_of
 from funcmcp._compat.security import INHERIT_SECURITY
 from funcmcp._compat.task_config import TaskConfig, config_of
@@ -117,6 +118,8 @@ class Component:
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         self.fn: Callable[..., Any] = fn
         self.name: str = name or function_name(fn)
+        if "app" in options:
+            options = with_page(options, is_tool=self.kind == "tool")
         self.options = options
         self.version: str | None = checked_version(options.get("version"))
         self.describe: Callable[[], Mapping[str, Any]] | None = None
@@ -482,12 +485,17 @@ class Resource(Component):
             raise TypeError(f"{type(self).__name__} needs a uri.")
         super().__init__(fn or self._source(), name or str(uri), **options)
         self.has_function: bool = fn is not None
-        self.uri: str = str(uri)
+        self.uri: str = self.checked_uri(str(uri))
 
     @property
     def identifier(self) -> str:
         """The URI."""
         return self.uri
+
+    @classmethod
+    def checked_uri(cls, uri: str) -> str:
+        """Return a URI in the form in which FastMCP's clients send it; raise ValueError if it is not a URI."""
+        return normalized_uri(uri)
 
     def _source(self) -> Callable[..., Any]:
         """Return the function of a subclass."""
@@ -562,6 +570,11 @@ class ResourceTemplate(Resource):
             _check_name(fn, name)
         super().__init__(fn, uri, name, **options)
         self._parameters: dict[str, Any] | None = parameters
+
+    @classmethod
+    def checked_uri(cls, uri: str) -> str:
+        """Return a template unchanged."""
+        return uri
 
     @classmethod
     def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:
