@@ -29,7 +29,7 @@ async def test_images_sounds_and_files_of_a_tool(tmp_path: Path) -> None:
     mcp = FastMCP("c")
 
     @mcp.tool
-    def media() -> list[Image | Audio | File | str]:
+    def media() -> list[Any]:
         return [
             Image(path=tmp_path / "a.jpg"),
             Image(data=b"png", format="png").to_image_content(),
@@ -50,6 +50,17 @@ async def test_images_sounds_and_files_of_a_tool(tmp_path: Path) -> None:
     ]
     with pytest.raises(ValueError, match="either bytes or the path"):
         Image()
+
+
+def test_media_are_converted_to_blocks_with_the_attributes_of_the_protocol() -> None:
+    image = Image(data=b"png", format="png").to_image_content(annotations={"priority": 1})
+    assert (image.type, image.data, image.mimeType, image.mime_type) == ("image", "cG5n", "image/png", "image/png")
+    assert image.annotations == {"priority": 1}
+    assert Image(data=b"png").to_image_content(mime_type="image/gif").mimeType == "image/gif"
+    audio = Audio(data=b"mp3", format="mp3").to_audio_content()
+    assert (audio.type, audio.data, audio.mimeType) == ("audio", "bXAz", "audio/mpeg")
+    file = File(data=b"pdf", format="pdf", name="report").to_resource_content(mime_type="text/x")
+    assert (file.type, file.resource.uri, file.resource.mime_type) == ("resource", "file:///report", "text/x")
 
 
 async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:

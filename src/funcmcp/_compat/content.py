@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.editable import EditableBlock, sdk_object
+from funcmcp._compat.editable import EditableBlock, EditableContents, sdk_object
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.media_types import media_type_of_name
@@ -72,13 +72,13 @@ class Image(content.Image):
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data
 
-    def to_image_content(self, *_: Any, **__: Any) -> Image:
-        """Return the image itself, which is a content block."""
-        return self
+    def to_image_content(self, mime_type: str | None = None, annotations: Any = None) -> ResultBlock:
+        """Return the image as a content block with the attributes of ``ImageContent``."""
+        return _result_block(self.block, mime_type, annotations)
 
-    def to_data_uri(self) -> str:
+    def to_data_uri(self, mime_type: str | None = None) -> str:
         """Return the image as a ``data:`` URI."""
-        return f"data:{self.block['mimeType']};base64,{self.block['data']}"
+        return f"data:{mime_type or self.block['mimeType']};base64,{self.block['data']}"
 
 
 @public("funcmcp.compat")
@@ -105,9 +105,9 @@ class Audio(content.Audio):
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data
 
-    def to_audio_content(self, *_: Any, **__: Any) -> Audio:
-        """Return the sound itself, which is a content block."""
-        return self
+    def to_audio_content(self, mime_type: str | None = None, annotations: Any = None) -> ResultBlock:
+        """Return the sound as a content block with the attributes of ``AudioContent``."""
+        return _result_block(self.block, mime_type, annotations)
 
 
 @public("funcmcp.compat")
@@ -139,9 +139,12 @@ class File(content.File):
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data
 
-    def to_resource_content(self, *_: Any, **__: Any) -> File:
-        """Return the file itself, which is a content block."""
-        return self
+    def to_resource_content(self, mime_type: str | None = None, annotations: Any = None) -> ResultBlock:
+        """Return the file as a content block with the attributes of ``EmbeddedResource``."""
+        resource = EditableContents(self.block["resource"])
+        if mime_type is not None:
+            resource["mimeType"] = mime_type
+        return _result_block({**self.block, "resource": resource}, None, annotations)
 
 
 class ResultBlock(Content):
@@ -157,6 +160,8 @@ class ResultBlock(Content):
         self.block = EditableBlock(block)
 
     def __getattr__(self, name: str) -> Any:
+        if name in {"data", "mimeType"} and name in self.block:  # base64, and the name in version 1 of the SDK
+            return self.block[name]
         return getattr(self.block, name)
 
     def __getitem__(self, member: str) -> Any:
@@ -188,6 +193,12 @@ def block_of(wire: Mapping[str, Any]) -> Any:
     if types is None:  # then no program compares classes, and the import would take a second
         return ResultBlock(wire)
     return getattr(types, _SDK_BLOCKS[wire["type"]]).model_validate(wire)
+
+
+def _result_block(block: Mapping[str, Any], mime_type: str | None, annotations: Any) -> ResultBlock:
+    """Return a block with another media type, and with annotations."""
+    media_type = {} if mime_type is None else {"mimeType": mime_type}
+    return ResultBlock({**block, **media_type, **_annotations(annotations)})
 
 
 @public("funcmcp.compat")
