@@ -90,9 +90,25 @@ def import_verdict(module: str, name: str) -> Verdict:
     is_type = is_types(home)
     if name in (_names_of_types() if is_type else compat.__all__) and not _is_below(home, sentences.OTHER_MEANINGS):
         return SAME
+    if is_client(module, name):
+        return Verdict("differs", f"it is the client of {module.partition('.')[0]}: keep the package installed")
     if is_type or (name in sentences.STAYING and home.startswith("mcp.")):
         return Verdict("differs", "keep the package mcp installed")
     return Verdict("missing", _advice_for_import(module, name))
+
+
+def is_client(module: str, name: str) -> bool:
+    """Return whether a name is that of a client that connects to servers of `funcmcp.compat`, too."""
+    clients = {"fastmcp": {"Client"}, "mcp": {"Client"}, "fastmcp.client.transports": {"FastMCPTransport"}}
+    in_client = module in {"fastmcp.client", "fastmcp.client.client", "mcp.client", "mcp.client.client"}
+    return name in clients.get(module, {"Client"} if in_client else set())
+
+
+def target_of(module: str, name: str) -> str | None:
+    """Return the module that has a name in place of one of the originals; None if the import stays."""
+    if is_client(module, name):
+        return f"funcmcp.compat.{module}"
+    return "funcmcp.compat" if import_verdict(module, name).level == "same" else None
 
 
 def _submodule_verdict(module: str) -> Verdict:

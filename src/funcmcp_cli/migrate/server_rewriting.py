@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_types
+from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_types, target_of
 from funcmcp_cli.migrate.notes import Level, Note
 from funcmcp_cli.migrate.python_values import all_statements
 
@@ -72,26 +72,25 @@ def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
         if not is_types(module):
             text.note(node, "missing", f"from {module} import *: import the names that are used")
         return
-    moving = []
+    groups: dict[str, list[ast.alias]] = {}
     for alias in node.names:
+        groups.setdefault(target_of(module, alias.name) or module, []).append(alias)
         verdict = import_verdict(module, alias.name)
-        if verdict.level == "same":
-            moving.append(alias)
-        else:
+        if verdict.level != "same":
             text.note(node, verdict.level, f"{alias.name} of {module}: {verdict.text}")
-    if not moving:
+    for target in groups.keys() - {module}:
+        listed = ", ".join(alias.name for alias in groups[target])
+        text.note(node, "moves", f"{listed} of {module}: the names are in {target}")
+    if groups.keys() == {module}:
         return
-    listed = ", ".join(alias.name for alias in moving)
-    text.note(node, "moves", f"{listed} of {module}: the names are in {_COMPAT}")
     start, end = text.source.span(node)
-    statement = text.source.text[start:end]
-    match = _FROM.match(statement)
-    if len(moving) == len(node.names) and match is not None:
-        text.edits.append((start + match.start("module"), start + match.end("module"), _COMPAT))
+    match = _FROM.match(text.source.text[start:end])
+    if len(groups) == 1 and match is not None:
+        text.edits.append((start + match.start("module"), start + match.end("module"), next(iter(groups))))
         return
-    staying = [alias for alias in node.names if alias not in moving]
+    order = sorted(groups, key=lambda target: (target == module, target))
     separator = _separator(text.source.text, start, end)
-    text.edits.append((start, end, f"{_import(_COMPAT, moving)}{separator}{_import(module, staying)}"))
+    text.edits.append((start, end, separator.join(_import(target, groups[target]) for target in order)))
 
 
 def _separator(text: str, start: int, end: int) -> str:

@@ -95,13 +95,13 @@ def test_the_rewritten_server_offers_its_features(tmp_path: Path) -> None:
         ("from mcp.server.mcpserver import (\n    Context,  # c\n    Image,\n)\n",
          "from funcmcp.compat import (\n    Context,  # c\n    Image,\n)\n"),
         ("# a\nfrom fastmcp import Client, FastMCP as F  # b\n",
-         "# a\nfrom funcmcp.compat import FastMCP as F\nfrom fastmcp import Client  # b\n"),
+         "# a\nfrom funcmcp.compat import FastMCP as F\nfrom funcmcp.compat.fastmcp import Client  # b\n"),
         ("if True:\n    from fastmcp import FastMCP\n", "if True:\n    from funcmcp.compat import FastMCP\n"),
         ("x = 'é'; from fastmcp import FastMCP; y = 1\n", "x = 'é'; from funcmcp.compat import FastMCP; y = 1\n"),
         ("x = 'é'; from fastmcp import FastMCP, Client\n",
-         "x = 'é'; from funcmcp.compat import FastMCP; from fastmcp import Client\n"),
+         "x = 'é'; from funcmcp.compat import FastMCP; from funcmcp.compat.fastmcp import Client\n"),
         ("if True:\r\n\tfrom fastmcp import (FastMCP,\r\n\t\tClient)\r\n",
-         "if True:\r\n\tfrom funcmcp.compat import FastMCP\r\n\tfrom fastmcp import Client\r\n"),
+         "if True:\r\n\tfrom funcmcp.compat import FastMCP\r\n\tfrom funcmcp.compat.fastmcp import Client\r\n"),
         ("from \\\n    fastmcp.exceptions \\\n    import ToolError\n",
          "from \\\n    funcmcp.compat \\\n    import ToolError\n"),
         ("from mcp.shared.exceptions import McpError\n", "from funcmcp.compat import McpError\n"),
@@ -112,6 +112,11 @@ def test_the_rewritten_server_offers_its_features(tmp_path: Path) -> None:
          "from funcmcp.compat import get_access_token\n"),
         ("from mcp.server.auth.provider import AccessToken, TokenVerifier\n",
          "from funcmcp.compat import AccessToken, TokenVerifier\n"),
+        ("from fastmcp import Client\n", "from funcmcp.compat.fastmcp import Client\n"),
+        ("from fastmcp.client.transports import FastMCPTransport, SSETransport\n",
+         "from funcmcp.compat.fastmcp.client.transports import FastMCPTransport\n"
+         "from fastmcp.client.transports import SSETransport\n"),
+        ("from mcp import Client, types\n", "from funcmcp.compat.mcp import Client\nfrom mcp import types\n"),
         ("from mcp.server.fastmcp import Icon\n", "from funcmcp.compat import Icon\n"),
     ],
 )  # fmt: skip
@@ -122,7 +127,6 @@ def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("code", "level", "text"),
     [
-        ("from fastmcp import Client", "missing", "Client of fastmcp: use funcmcp.client.Client"),
         (
             "from mcp.server import Server",
             "missing",
