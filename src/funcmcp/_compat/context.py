@@ -13,16 +13,18 @@ from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url, question_of
+from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._compat.session_visibility import as_dicts, rules_of
+from funcmcp._compat.versions import VersionSpec
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.levels import LEVELS
+from funcmcp._server.catalog.versions import requested_version
 from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
@@ -337,6 +339,12 @@ class Context(Generic[*Types]):
         return self._request.principal
 
     @property
+    def requested_version(self) -> VersionSpec | None:
+        """The version of a component that the request names; None if it names none."""
+        version = requested_version(self._request.request.params)
+        return None if version is None else VersionSpec(eq=version)
+
+    @property
     def is_of_user(self) -> bool:
         """Whether the user of this process has sent the request, as on stdio."""
         if self._request.by_author:
@@ -488,8 +496,10 @@ class Context(Generic[*Types]):
             ToolError: The client does not support forms, or its answer does not fit.
         """
         if schema is not None or self._is_of_sdk:
-            question = question_of(schema if response_type is None else response_type)
-            return answered(await self._inner.elicit(message, question))
+            from funcmcp._compat.sdk_forms import SDKForm  # noqa: PLC0415 - loads pydantic
+
+            question = SDKForm(message, schema if response_type is None else response_type)
+            return answered(await self._inner._ask_one(question, None))  # noqa: SLF001 - a part of it
         from funcmcp._compat.forms import form_of  # noqa: PLC0415 - loads pydantic
 
         form = form_of(response_type, response_title, response_description)
