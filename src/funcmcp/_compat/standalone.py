@@ -38,6 +38,17 @@ class Mark:
     options: dict[str, Any]
     uri: str | None = None
 
+    @property
+    def type(self) -> str:
+        """The kind of the component: ``"tool"``, ``"prompt"`` or ``"resource"``."""
+        return self.kind.kind
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an option of the decorator; None for one that was not chosen."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.options.get(name)
+
     def component(self, function: Callable[..., Any]) -> Any:
         """Return the component of the function."""
         if self.uri is None:
