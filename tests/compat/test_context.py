@@ -391,7 +391,7 @@ async def test_notifications_and_other_names_of_the_sdk() -> None:
         result = await client.call_tool("work")
     assert result.structured_content == {
         "versions": True,
-        "capabilities": [None, {}],
+        "capabilities": [None, {"list_changed": None}],
         "headers": "127.0.0.1",
         "request": "/mcp",
     }

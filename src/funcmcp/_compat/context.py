@@ -6,12 +6,16 @@ import logging
 from contextvars import ContextVar
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Union, get_args, get_origin
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
-from funcmcp._compat.elicitation import AcceptedElicitation, answered, question_of
+from funcmcp._compat.editable import model_of
+from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url, question_of
 from funcmcp._compat.errors import as_fastmcp_error
+from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._compat.session_visibility import as_dicts, rules_of
@@ -53,13 +57,6 @@ _states: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 _to_client = logging.getLogger("fastmcp.server.context.to_client")
 """The logger of FastMCP with this name, by which programs find what clients are sent."""
-
-
-_OTHER_NAMES = {
-    "request_state": "await ctx.elicit(...), which needs no state",
-    "input_responses": "await ctx.elicit(...), which returns the answer",
-}
-"""What funcmcp has for attributes of FastMCP's Context that this one has not."""
 
 
 _OUTSIDE = "Context is not available outside of a request"
@@ -180,10 +177,8 @@ class Context(Generic[*Types]):
             return cls
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError that names funcmcp's counterpart of an attribute."""
+            """Raise AttributeError that names the class of compat."""
             message = f"funcmcp.compat.Context has no attribute {name!r}"  # Python adds ". Did you mean ...?"
-            if name in _OTHER_NAMES:
-                message += f". Use {_OTHER_NAMES[name]}"
             raise AttributeError(message, name=name, obj=self)
 
     def is_around(self, request: RequestContext | None) -> bool:
@@ -197,6 +192,13 @@ class Context(Generic[*Types]):
     def is_of(self, request: RequestContext) -> bool:
         """Return whether the context is that of a request."""
         return self._call is not None and self._call.request is request
+
+    def client_supports_extension(self, extension_id: str) -> bool:
+        """Return whether the client has declared an extension, such as MCP Apps; False if no request runs."""
+        if self._call is None:
+            return False
+        extensions = self._call.request.client.capabilities.get("extensions")
+        return isinstance(extensions, dict) and extension_id in extensions
 
     # The server and the request
 
@@ -284,9 +286,23 @@ class Context(Generic[*Types]):
         return self._inner.protocol_version
 
     @property
-    def client_capabilities(self) -> SimpleNamespace:
+    def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         return Session(self).client_capabilities
+
+    @property
+    def input_responses(self) -> dict[str, Any] | None:
+        """The client's answers to the questions of an ``InputRequiredResult``, by key; None in the first round."""
+        from funcmcp._compat.input_rounds import input_responses  # noqa: PLC0415 - few functions ask in this way
+
+        return None if self._call is None else input_responses(self._call.request)
+
+    @property
+    def request_state(self) -> str | None:
+        """The ``request_state`` that the function returned in the round before; None in the first round."""
+        from funcmcp._compat.input_rounds import request_state  # noqa: PLC0415 - as above
+
+        return None if self._call is None else request_state(self._call.request)
 
     @property
     def http(self) -> HTTPRequestInfo | None:
@@ -331,6 +347,9 @@ class Context(Generic[*Types]):
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to a client that asked for it."""
+        if self._own_request is not None:
+            await self._own_request.session.report_progress(progress, total, message)
+            return
         await self._inner.report_progress(progress, total, message)
 
     async def log(
@@ -372,6 +391,9 @@ class Context(Generic[*Types]):
             return
         else:
             _copy_to_log(level, message, logger_name, details)
+        if self._own_request is not None:
+            await self._own_request.session.send_log_message(level=level, data=data, logger=logger_name)
+            return
         await self._inner.log(level, data, logger_name)
 
     def _is_below_level(self, level: str) -> bool:
@@ -474,9 +496,9 @@ class Context(Generic[*Types]):
         answer = answered(await self._inner.elicit(message, form.schema))
         return AcceptedElicitation(form.read(answer.data)) if answer.action == "accept" else answer
 
-    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:  # noqa: ARG002 - funcmcp makes it
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:
         """Ask the user to visit a page."""
-        return answered(await self._inner.elicit_url(message, url))
+        return answered_url(await self.session.elicit_url(message, url, elicitation_id))
 
     async def sample(
         self,
@@ -556,9 +578,14 @@ class Context(Generic[*Types]):
     async def read_resource(self, uri: Any) -> Any:
         """Return the contents of a resource of this server: a list, whose items have ``content`` and ``mime_type``."""
         try:
-            result = await self._server.read_resource(str(uri), principal=self._principal)
+            result: Any = await self._server.read_resource(str(uri), principal=self._principal)
         except MCPError as error:
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+        if is_input_required_type(type(result)):
+            raise RuntimeError(
+                "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
+                "MCPServer.read_resource(uri, context) to receive and forward it."
+            )
         return read_contents(result)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
@@ -678,10 +705,10 @@ class Session:
         )
 
     @property
-    def client_capabilities(self) -> SimpleNamespace:
+    def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         capabilities = self._context._request.client.capabilities  # noqa: SLF001 - a part of Context
-        return SimpleNamespace(**{"sampling": None, "elicitation": None, "roots": None, **capabilities})
+        return model_of("ClientCapabilities", dict(capabilities))
 
     @property
     def protocol_version(self) -> str:
@@ -705,6 +732,22 @@ class Session:
     async def elicit(self, message: str, requestedSchema: Any = None, **options: Any) -> Any:  # noqa: N803 - the SDK's name
         """Ask the user to fill in a form."""
         return await self._context.elicit(message, requestedSchema or options.get("requested_schema"))
+
+    async def elicit_form(self, message: str, requested_schema: Any, **_: Any) -> Any:
+        """Ask the user to fill in a form, and return the answer with its ``action`` and its ``content``."""
+        return await self._context.elicit(message, requested_schema)
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None, **_: Any) -> Any:
+        """Ask the user to visit a page, and return the answer with its ``action``."""
+        context = self._context._request  # noqa: SLF001 - a part of Context
+        has_id = context.client.revision.elicitation_ids
+        question = ElicitURL(message, url, elicitation_id=(elicitation_id or uuid4().hex) if has_id else None)
+        answer = question.read((await context.ask({f"url-{elicitation_id or url}": question.request()})).popitem()[1])
+        return model_of("ElicitResult", {"action": answer.action})
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress of this request."""
+        await self._context.report_progress(progress, total, message)
 
     async def list_roots(self) -> SimpleNamespace:
         """Return the client's roots."""

@@ -38,7 +38,7 @@ _WITHOUT_MEANING = frozenset(
     {
         *("cache_expiration_seconds", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store"),
-        *("telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
+        *("telemetry_mode", "request_state_security", "subscriptions"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
         *("http_app_path", "tool_transformations", "event_store_ttl"),
     }
@@ -51,7 +51,7 @@ _UNSUPPORTED = {
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("serializer", "app", "key", "validate_output"),
+    "tool": ("serializer", "key", "validate_output"),
     "resource": ("key",),
     "prompt": ("key",),
 }

@@ -89,6 +89,8 @@ class Server:
         open_values: Returns the store of the callers' values. None: there is none, and tools have no budgets.
         provided: The features that are computed at run time; None if there are none.
         client_endings: Functions that are called with each client whose session or connection has ended.
+        notification_listeners: Functions that are called with the context of each notification of a client. They have
+            no effect on it.
     """
 
     budgets: ResultBudgets | None = None
@@ -135,6 +137,7 @@ class Server:
         if tasks is not None and not callable(tasks):
             self.open_tasks()
         self.client_endings: list[Callable[[ConnectedClient], None]] = []
+        self.notification_listeners: list[Callable[[RequestContext], None]] = []
         self._middleware: list[Middleware] = []
         self._make_middleware_values = middleware_values
         self._chain: Respond = self._respond
@@ -159,6 +162,24 @@ class Server:
         """Note that the session or the connection of a client has ended."""
         for function in self.client_endings:
             function(client)
+
+    def notified(
+        self, message: Notification | Response, client: ConnectedClient | None, http: HTTPRequestInfo | None
+    ) -> None:
+        """Show the listeners a notification of a client.
+
+        Args:
+            message: The message. Responses are not shown.
+            client: The client; None if it is not known.
+            http: The HTTP request; None on a transport without HTTP.
+        """
+        if self.notification_listeners:
+            from funcmcp._server.notifications import context_of  # noqa: PLC0415 - few servers have listeners
+
+            context = context_of(self, message, client, http)
+            if context is not None:
+                for listener in self.notification_listeners:
+                    listener(context)
 
     def describe_as(
         self, implementation: dict[str, Any], instructions: str | None, capabilities: Collection[str]

@@ -12,6 +12,16 @@ from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
+    from funcmcp._compat.apps import (
+        UI_EXTENSION_ID,
+        UI_MIME_TYPE,
+        AppConfig,
+        FastMCPApp,
+        ResourceCSP,
+        ResourcePermissions,
+        app_config_to_meta_dict,
+        resolve_ui_mime_type,
+    )
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
     from funcmcp._compat.auth_middleware import AuthMiddleware
     from funcmcp._compat.authorization import (
@@ -69,14 +79,17 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.elicitation import (
         AcceptedElicitation,
+        AcceptedUrlElicitation,
         CancelledElicitation,
         DeclinedElicitation,
         ElicitationResult,
+        elicit_url,
     )
     from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
+        FastMCPDeprecationWarning,
         FastMCPError,
         InsufficientScopeError,
         InvalidSignature,
@@ -87,6 +100,8 @@ if TYPE_CHECKING:
         ResourceNotFoundError,
         ResourceSecurityError,
         ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
         ValidationError,
     )
     from funcmcp._compat.file_provider import FileSystemProvider
@@ -111,6 +126,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.ping import PingMiddleware
     from funcmcp._compat.provider import AggregateProvider, Provider
     from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
     from funcmcp._compat.rate_limiting import (
@@ -153,6 +169,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
+    from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
@@ -160,7 +177,7 @@ if TYPE_CHECKING:
         RequestStateSecurity,
         ResourceSecurity,
     )
-    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.skill_providers import (
@@ -204,44 +221,17 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "_compat.token_verifiers": [
-        "AWSCognitoTokenVerifier",
-        "Auth0JWTVerifier",
-        "AzureJWTVerifier",
-        "BearerAuthProvider",
-        "DebugTokenVerifier",
-        "IntrospectionTokenVerifier",
-        "JWKData",
-        "JWKSData",
-        "JWTVerifier",
-        "RSAKeyPair",
-    ],
-    "_compat.remote_auth": [
-        "Auth0MCPProvider",
-        "AuthKitProvider",
-        "DescopeProvider",
-        "KeycloakAuthProvider",
-        "MultiAuth",
-        "PropelAuthProvider",
-        "RemoteAuthProvider",
-        "ScalekitProvider",
-        "SupabaseProvider",
-    ],
-    "_compat.oauth_providers": [
-        "AWSCognitoProvider",
-        "Auth0Provider",
-        "AzureProvider",
-        "ClerkProvider",
-        "DiscordProvider",
-        "GitHubProvider",
-        "GoogleProvider",
-        "HuggingFaceProvider",
-        "OAuthProxy",
-        "OCIProvider",
-        "OIDCProxy",
-        "WorkOSProvider",
-    ],
     "_compat.annotations": ["ToolAnnotations"],
+    "_compat.apps": [
+        "AppConfig",
+        "FastMCPApp",
+        "ResourceCSP",
+        "ResourcePermissions",
+        "UI_EXTENSION_ID",
+        "UI_MIME_TYPE",
+        "app_config_to_meta_dict",
+        "resolve_ui_mime_type",
+    ],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.auth_middleware": ["AuthMiddleware"],
     "_compat.authorization": [
@@ -297,11 +287,19 @@ _HOMES = {
         "get_http_request",
         "get_server",
     ],
-    "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.elicitation": [
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "elicit_url",
+    ],
     "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
+        "FastMCPDeprecationWarning",
         "FastMCPError",
         "InsufficientScopeError",
         "InvalidSignature",
@@ -312,6 +310,8 @@ _HOMES = {
         "ResourceNotFoundError",
         "ResourceSecurityError",
         "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
@@ -320,8 +320,23 @@ _HOMES = {
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
     "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.ping": ["PingMiddleware"],
     "_compat.provider": ["AggregateProvider", "Provider"],
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.rate_limiting": [
@@ -330,6 +345,17 @@ _HOMES = {
         "SlidingWindowRateLimiter",
         "SlidingWindowRateLimitingMiddleware",
         "TokenBucketRateLimiter",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
     ],
     "_compat.request_logging": [
         "DetailedTimingMiddleware",
@@ -354,8 +380,9 @@ _HOMES = {
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.sdk_server": ["MCPServer"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
-    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
     "_compat.skill_providers": [
@@ -372,6 +399,18 @@ _HOMES = {
     ],
     "_compat.standalone": ["prompt", "resource", "tool"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
     "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
     "_compat.versions": [
@@ -390,11 +429,15 @@ _HOMES = {
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "UI_EXTENSION_ID",
+    "UI_MIME_TYPE",
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "AccessToken",
     "AggregateProvider",
+    "AppConfig",
     "ArgTransform",
     "AssistantMessage",
     "Audio",
@@ -441,6 +484,8 @@ __all__ = [
     "ElicitationResult",
     "ErrorHandlingMiddleware",
     "FastMCP",
+    "FastMCPApp",
+    "FastMCPDeprecationWarning",
     "FastMCPError",
     "FastMCPProvider",
     "FastMCPProxy",
@@ -488,6 +533,7 @@ __all__ = [
     "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
+    "PingMiddleware",
     "Progress",
     "Prompt",
     "PromptError",
@@ -506,9 +552,11 @@ __all__ = [
     "RequestStateSecurity",
     "Resolve",
     "Resource",
+    "ResourceCSP",
     "ResourceContent",
     "ResourceError",
     "ResourceNotFoundError",
+    "ResourcePermissions",
     "ResourceResult",
     "ResourceSecurity",
     "ResourceSecurityError",
@@ -546,18 +594,22 @@ __all__ = [
     "ToolInjectionMiddleware",
     "ToolResult",
     "TransformedTool",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
     "VersionKey",
     "VersionSpec",
     "WorkOSProvider",
+    "app_config_to_meta_dict",
     "compare_versions",
     "configure_logging",
     "create_proxy",
     "create_sse_app",
     "create_streamable_http_app",
     "dedupe_with_versions",
+    "elicit_url",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -574,6 +626,7 @@ __all__ = [
     "prompt",
     "require_roles",
     "require_scopes",
+    "resolve_ui_mime_type",
     "resource",
     "restrict_tag",
     "run_auth_checks",
@@ -599,6 +652,7 @@ _ELSEWHERE = {
     "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
     "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
+    "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
     "UserSession": "Use context.state of funcmcp.Context.",

@@ -90,7 +90,7 @@ class Visibility:
     """
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version: int = 0
         self._rules: list[Rule] = []
 
     def __len__(self) -> int:
