@@ -541,7 +541,8 @@ class FastMCP(ServerLists):
             options: Its options without those that change nothing here.
         """
         feature = _MAKERS[component.kind](self, component, options)
-        return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
+        handler = _with_results_and_errors(feature.handler)
+        return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
         """Return the components that were registered and not removed."""

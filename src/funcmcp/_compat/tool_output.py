@@ -18,6 +18,7 @@ from funcmcp._authoring.signatures.signature import EMPTY, Signature
 from funcmcp._compat.content_blocks import blocks_of, content_of, native_result_of, plain_blocks
 from funcmcp._compat.errors import ToolError
 from funcmcp._compat.functions import schema_of_result, set_signature
+from funcmcp._compat.input_rounds import raise_for_input
 from funcmcp._compat.serialization import serialized, serializer_of
 from funcmcp._compat.tool_metadata import check_output_schema
 from funcmcp._objects.mappings import without
@@ -76,8 +77,9 @@ class ToolOutput:
 
         Raises:
             ToolError: JSON can't carry the value.
+            InputRequiredError: The value is an ``InputRequiredResult``.
         """
-        value = native_result_of(value)
+        value = native_result_of(raise_for_input(value))
         if isinstance(value, ToolResult):
             return CompleteResult(_wire(value))
         blocks = blocks_of(value)
