@@ -22,7 +22,7 @@ from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._compat.context import Call, Context, context_variable, get_context
-from funcmcp._compat.errors import UnknownFeatureError
+from funcmcp._compat.errors import UnknownFeatureError, without_pydantic
 from funcmcp._compat.functions import (
     adapted,
     returns_contents,
@@ -872,9 +872,12 @@ def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
-            if not isinstance(native, MCPError) or native.code != _URL_ELICITATION_REQUIRED:
+            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+                raise native from error
+            readable = without_pydantic(error)
+            if readable is error:
                 raise
-            raise native from error
+            raise readable from error
 
     return handle
 
