@@ -50,12 +50,6 @@ class Mark:
         """The kind of the component: ``"tool"``, ``"prompt"`` or ``"resource"``."""
         return self.kind.kind
 
-    def __getattr__(self, name: str) -> Any:
-        """Return an option of the decorator; None for one that was not chosen."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return self.options.get(name)
-
     def component(self, function: Callable[..., Any]) -> Any:
         """Return the component of the function."""
         if self.uri is None:
