@@ -23,7 +23,7 @@ from funcmcp._compat.completion import CompletionHandler, complete_unknown, with
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.direct_calls import note_refusal
-from funcmcp._compat.errors import UnknownFeatureError
+from funcmcp._compat.errors import UnknownFeatureError, without_pydantic
 from funcmcp._compat.functions import (
     adapted,
     returns_contents,
@@ -553,7 +553,8 @@ class FastMCP(ServerLists):
             options: Its options without those that change nothing here.
         """
         feature = _MAKERS[component.kind](self, component, options)
-        return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
+        handler = _with_results_and_errors(feature.handler)
+        return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
         """Return the components that were registered and not removed."""
@@ -884,9 +885,12 @@ def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
-            if not isinstance(native, MCPError) or native.code != _URL_ELICITATION_REQUIRED:
+            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+                raise native from error
+            readable = without_pydantic(error)
+            if readable is error:
                 raise
-            raise native from error
+            raise readable from error
 
     return handle
 

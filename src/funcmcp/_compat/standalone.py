@@ -45,6 +45,11 @@ class Mark:
     options: dict[str, Any]
     uri: str | None = None
 
+    @property
+    def type(self) -> str:
+        """The kind of the component: ``"tool"``, ``"prompt"`` or ``"resource"``."""
+        return self.kind.kind
+
     def component(self, function: Callable[..., Any]) -> Any:
         """Return the component of the function."""
         if self.uri is None:
