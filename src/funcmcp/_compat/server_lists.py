@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._compat.authorization import allows
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import PromptResult, meta_of
 from funcmcp._compat.context import context_variable
@@ -166,6 +167,8 @@ class ServerLists(ServerMiddleware):
     async def _visible(self, kind: str, listed: type[Any]) -> list[Any]:
         """Return the components of a kind that clients see, or the session of the request that runs, in all versions.
 
+        Those that checks of authorization refuse the caller are left out.
+
         No middleware takes part, so that middleware itself can look at components.
         """
         catalog, provided = self._server.catalog, self._server.provided
@@ -182,7 +185,7 @@ class ServerLists(ServerMiddleware):
         else:
             shown = rules.decide
             items += [item for item in registry.every() if shown(item, default=registry.is_visible(item))]
-        return [with_tags(listed(registry.describe(item)), self) for item in items]
+        return [with_tags(listed(registry.describe(item)), self) for item in items if await allows(item)]
 
     # Calls
 
