@@ -671,7 +671,7 @@ def with_tags(item: Any, server: Any) -> Any:
     feature = feature_of(item, server)
     item.tags = set() if feature is None else set(feature.tags)
     if isinstance(item, ListedTool):
-        item.source = ToolSource(server, server.registered_tool(item.name, item.version))
+        item.source = ToolSource(server, server.registered_tool(item.name, item.version, feature))
     return item
 
 

@@ -106,19 +106,19 @@ class ServerLists(ServerTransports):
             name: The name.
             version: The versions that count. By default it is the newest one.
         """
-        tools = await self._visible("tool", ListedTool)
+        tools = await self._visible("tools/list", ListedTool)
         return newest_matching((tool for tool in tools if tool.name == name), version)
 
     async def get_resource(self, uri: Any, version: VersionSpec | None = None) -> ListedResource | None:
         """Return the resource of a URI, as `get_tool` does; None for one that a template has."""
-        resources = await self._visible("resource", ListedResource)
+        resources = await self._visible("resources/list", ListedResource)
         return newest_matching((item for item in resources if item.uri == str(uri)), version)
 
     async def get_resource_template(self, uri: Any, version: VersionSpec | None = None) -> ListedTemplate | None:
         """Return the template of a URI that it matches, or of its own text, as `get_tool` does."""
         from funcmcp._protocol.uri_template import URITemplate  # noqa: PLC0415 - few servers look for templates
 
-        templates = await self._visible("resource template", ListedTemplate)
+        templates = await self._visible("resources/templates/list", ListedTemplate)
         named = [item for item in templates if item.uri_template == str(uri)]
         if not named:
             named = [item for item in templates if URITemplate(item.uri_template).unchecked_match(str(uri)) is not None]
@@ -139,7 +139,7 @@ class ServerLists(ServerTransports):
             options["arguments"] = version
         if options or self._renders_prompts:
             return await self.rendered(name, **options)
-        prompts = await self._visible("prompt", ListedPrompt)
+        prompts = await self._visible("prompts/list", ListedPrompt)
         spec = None if isinstance(version, Mapping) else version
         return newest_matching((item for item in prompts if item.name == name), spec)
 
@@ -147,26 +147,16 @@ class ServerLists(ServerTransports):
         """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""
         return await super().get_prompt(name, arguments, **options)
 
-    async def _visible(self, kind: str, listed: type[Any]) -> list[Any]:
-        """Return the components of a kind that clients see, or the session of the request that runs, in all versions.
+    async def _visible(self, method: str, listed: type[Any]) -> list[Any]:
+        """Return the components of a list that clients see, or the session of the request that runs, in all versions.
 
         No middleware takes part, so that middleware itself can look at components.
         """
-        catalog, provided = self._server.catalog, self._server.provided
-        registries: list[Any] = [catalog.tools, catalog.resources, catalog.templates, catalog.prompts]
-        registry = next(item for item in registries if item.kind == kind)
-        items = []
-        if provided is not None:
-            await provided.ready()
-            items += [item for item in await provided.features_for(kind, None) if item.key not in registry]
         context = context_variable.get()
         rules = None if context is None or context.fastmcp is not self else context.session_rules
-        if rules is None:
-            items += registry.every_version()
-        else:
-            shown = rules.decide
-            items += [item for item in registry.every() if shown(item, default=registry.is_visible(item))]
-        return [with_tags(listed(registry.describe(item)), self) for item in items]
+        features = await self._direct_features(method, rules)
+        registry = self._server.routes.lists[method].registry
+        return [with_tags(listed(registry.describe(feature)), self) for feature in features]
 
     # Calls
 
@@ -192,7 +182,7 @@ class ServerLists(ServerTransports):
         options.pop("run_middleware", None)
         if version is None:
             return await super().call_tool(name, arguments, **options)
-        tools = [tool for tool in await self._visible("tool", ListedTool) if tool.name == name]
+        tools = [tool for tool in await self._visible("tools/list", ListedTool) if tool.name == name]
         if newest_matching(tools, version) is None:
             raise NotFoundError(f"Unknown tool: {name!r}")
         return await super().call_tool(name, arguments, version=exact_version(version, tools), **options)

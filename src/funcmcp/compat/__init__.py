@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         ToolError,
         ValidationError,
     )
+    from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import (
@@ -106,6 +107,16 @@ if TYPE_CHECKING:
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.transforms import (
+        ArgTransformConfig,
+        Namespace,
+        ToolTransform,
+        ToolTransformConfig,
+        Transform,
+        VersionFilter,
+        Visibility,
+        is_enabled,
+    )
     from funcmcp._compat.versions import (
         VersionKey,
         VersionSpec,
@@ -119,6 +130,17 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "_compat.features_as_tools": ["PromptsAsTools", "ResourcesAsTools"],
+    "_compat.transforms": [
+        "ArgTransformConfig",
+        "Namespace",
+        "ToolTransform",
+        "ToolTransformConfig",
+        "Transform",
+        "VersionFilter",
+        "Visibility",
+        "is_enabled",
+    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.authorization": [
@@ -226,6 +248,7 @@ __all__ = [
     "AcceptedElicitation",
     "AccessToken",
     "ArgTransform",
+    "ArgTransformConfig",
     "AssistantMessage",
     "Audio",
     "AuthCheck",
@@ -272,11 +295,13 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "Namespace",
     "NotFoundError",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
+    "PromptsAsTools",
     "RegexSearchTransform",
     "RequestStateSecurity",
     "Resolve",
@@ -288,6 +313,7 @@ __all__ = [
     "ResourceSecurity",
     "ResourceSecurityError",
     "ResourceTemplate",
+    "ResourcesAsTools",
     "RouteMap",
     "Sample",
     "SamplingResult",
@@ -305,11 +331,16 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "ToolTransform",
+    "ToolTransformConfig",
+    "Transform",
     "TransformedTool",
     "UserMessage",
     "ValidationError",
+    "VersionFilter",
     "VersionKey",
     "VersionSpec",
+    "Visibility",
     "compare_versions",
     "configure_logging",
     "create_proxy",
@@ -322,6 +353,7 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_enabled",
     "is_version_greater",
     "lifespan",
     "max_version",
@@ -350,16 +382,7 @@ _ELSEWHERE = {
     "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
     "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
     "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
-    "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
-    "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
-    "PromptsAsTools": "Use funcmcp.transforms.PromptsAsTools.",
-    "ResourcesAsTools": "Use funcmcp.transforms.ResourcesAsTools.",
-    "ToolTransform": "Use funcmcp.transforms.ToolTransform.",
-    "ToolTransformConfig": "Use funcmcp.transforms.ToolChange.",
-    "Transform": "Use funcmcp.transforms.Transform.",
-    "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
-    "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "FastMCPProvider": "Use mcp.mount(server).",
     "FileSystemProvider": "Use funcmcp.providers.FileSystemProvider.",
     "LocalProvider": "Register the functions with @mcp.tool, or write a funcmcp.providers.Provider.",

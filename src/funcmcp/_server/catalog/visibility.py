@@ -90,7 +90,7 @@ class Visibility:
     """
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version: int = 0
         self._rules: list[Rule] = []
 
     def __len__(self) -> int:
@@ -110,6 +110,11 @@ class Visibility:
         # A rule with the same conditions can't decide any more, and a server may change its mind for years.
         remaining = [existing for existing in self._rules if existing.only or existing.conditions != rule.conditions]
         self._rules = [*remaining, rule]
+
+    def clear(self) -> None:
+        """Remove all rules."""
+        self.version += 1
+        self._rules = []
 
     def allows(self, feature: Feature) -> bool:
         """Return whether clients see a feature."""
