@@ -10,13 +10,14 @@ from typing import Annotated
 
 from fastapi import FastAPI, HTTPException, Path
 from pydantic import BaseModel, Field
+from starlette.routing import Route
 
 from funcmcp import MCPServer
 
 mcp = MCPServer("orders", instructions="Read and place orders of the shop.")
 app = FastAPI(
     title="Orders",
-    lifespan=mcp.lifespan,  # FastAPI does not run the lifespans of what is mounted
+    lifespan=mcp.lifespan,  # FastAPI does not run the lifespan of an application in it
     generate_unique_id_function=lambda route: route.name,  # the names of functions become names of tools
 )
 
@@ -72,4 +73,4 @@ def busiest_dish() -> str:
     return max(pieces, key=pieces.__getitem__, default="none")
 
 
-app.mount("/", mcp)  # after all routes, because it takes every path that none of them has
+app.router.routes.extend(Route(path, mcp) for path in mcp.paths)

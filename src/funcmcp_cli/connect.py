@@ -20,7 +20,6 @@ from funcmcp._authoring.calling.lifespans import CannotStartError
 from funcmcp._client.errors import one_line
 from funcmcp._client.streamable_http import MemoryTransport
 from funcmcp._protocol.durations import seconds_text
-from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from funcmcp._protocol.methods import FEATURE_LISTS, METHODS, repeating_headers
 from funcmcp._protocol.objects import Tool
 from funcmcp._serving.composition import runtime_of
@@ -311,6 +310,7 @@ async def definitions_of(source: Source) -> tuple[ServerFacts, UpstreamLists]:
 
 
 _METHOD_NOT_FOUND = -32601
+_RESOURCE_NOT_FOUND = {-32002, -32602}  # before 2026-07-28, and since
 
 
 async def _items(client: Client, method: str, member: str) -> list[Any]:
@@ -335,7 +335,7 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
             try:
                 return await client.read_resource(uri)
             except MCPError as error:
-                if error.code not in {RESOURCE_NOT_FOUND, INVALID_PARAMS}:
+                if error.code not in _RESOURCE_NOT_FOUND:
                     raise
                 similar = await _similar_resources(client, uri)
                 if not similar:

@@ -29,7 +29,6 @@ STAND_ALONE = {
     "funcmcp._adapters.azure.triggers.unsupported": "It says what Azure can't do, before anything is registered.",
     "funcmcp._adapters.redis.masters": "Sentinel and clusters, which most servers do not load.",
     "funcmcp._authoring.calling.prompt_call": "A layer: features know functions, calling runs them.",
-    "funcmcp._authoring.calling.resource_read": "As above.",
     "funcmcp._authoring.openapi.pages": "Conventions of APIs, which know no tools.",
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
     "funcmcp._client.orphans": "A program of its own, which outlives the process.",

@@ -160,7 +160,7 @@ async def test_a_prompt_is_rendered() -> None:
     assert isinstance(result, PromptResult)
     assert result.messages == [Message("3 facts about tea"), Message("Gladly", role="assistant")]
     assert result.description == "Asks"
-    with pytest.raises(ValueError, match="Missing required arguments"):
+    with pytest.raises(ValidationError, match="Missing required arguments"):
         await prompt.render({})
     with pytest.raises(TypeError, match="must be Message or str"):
         await Prompt.from_function(lambda: 3, name="number").render()

@@ -66,7 +66,7 @@ async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:
         return PromptResult([Message("Hello"), Message({"a": 1}, role="assistant")], description="A greeting")
 
     assert (await mcp.read_resource("file:///a.json"))["contents"] == [
-        {"uri": "file:///a.json", "mimeType": "application/json", "text": "{}"}
+        {"uri": "file:///a.json", "mimeType": "application/json", "blob": "e30="}
     ]
     assert (await mcp.read_resource("note://all"))["contents"] == [
         {"uri": "note://all", "mimeType": "text/plain", "text": "one"},

@@ -255,7 +255,7 @@ async def test_a_dependency_learns_how_its_call_ends(revision: str) -> None:
             await client.read_resource("shop://broken")
         with pytest.raises(MCPError):
             await client.get_prompt("advice")
-    expected = ["commit", "LookupError", "TypeError", "TypeError", "TimeoutError", "ValueError", "TypeError"]
+    expected = ["commit", "LookupError", "TypeError", "TypeError", "TimeoutError", "TypeError", "TypeError"]
     assert session.ends == expected
 
 

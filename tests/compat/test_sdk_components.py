@@ -14,7 +14,6 @@ from funcmcp.compat import (
     Message,
     ResourceError,
     ResourceSecurity,
-    ResourceSecurityError,
     ToolError,
     UserMessage,
 )
@@ -25,6 +24,7 @@ from funcmcp.compat.mcp import (
     FunctionResource,
     Prompt,
     Resource,
+    ResourceSecurityError,
     ResourceTemplate,
     TextResource,
     Tool,

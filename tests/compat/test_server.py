@@ -92,7 +92,7 @@ async def test_a_weather_server_of_fastmcp_2() -> None:
         assert tool["annotations"] == {"readOnlyHint": True, "title": "Forecast"}
         result = await client.call_tool("forecast", {"city": "Oslo", "days": "2"})
         assert result.structured_content == {"city": "Oslo", "celsius": 22.5}
-        assert (await client.read_resource("weather://cities")).text == '["Oslo","Rome"]'
+        assert (await client.read_resource("weather://cities")).text == '["Oslo", "Rome"]'
         assert (await client.read_resource("weather://Rome/now")).text == "Rome Context"
         messages = (await client.get_prompt("ask", {"city": "Rome"})).messages
         assert [message.role for message in messages] == ["user", "assistant"]
@@ -450,7 +450,6 @@ async def test_options_that_only_the_sdk_has(caplog: pytest.LogCaptureFixture) -
     async with mcp.lifespan(), Client(mcp) as client:
         assert caplog.messages == [
             "MCPServer of funcmcp.compat ignores options: request_state_security.",
-            "funcmcp.compat ignores security of these resources: missing.",
         ]
         assert client.server_info["icons"] == [
             {"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["64x64"]}

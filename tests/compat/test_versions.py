@@ -4,19 +4,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp.compat import FastMCP, NotFoundError, Tool, VersionKey, VersionSpec, compare_versions, dedupe_with_versions
 from funcmcp.testing import Client
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def resource_of(version: str | None) -> Callable[[], str]:
+    return lambda: f"resource {version}"
+
 
 def shop(**options: Any) -> FastMCP:
     mcp = FastMCP("shop", **options)
     for version in ("1", "10", "2.0"):
         mcp.tool(lambda version=version: f"tool {version}", name="read", version=version)
-        mcp.resource("shop://read", name="read", version=version)(lambda version=version: f"resource {version}")
+        mcp.resource("shop://read", name="read", version=version)(resource_of(version))
         mcp.prompt(lambda version=version: f"prompt {version}", name="read", version=version)
     return mcp
 

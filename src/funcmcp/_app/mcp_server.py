@@ -226,6 +226,15 @@ class MCPServer(DirectCalls, ASGIApplication):
         return self._services.argument_rules.unknown
 
     @property
+    def paths(self) -> list[str]:
+        """The paths of HTTP requests that the server answers: of the endpoint, sign-in, probes, and custom routes.
+
+        Another application that has a route for each of them, such as ``Route(path, mcp)`` of Starlette, answers
+        all its other paths as before. Call it after the last `custom_route`. Variables are written as in Starlette.
+        """
+        return self._runtime.paths
+
+    @property
     def services(self) -> Services:
         """The services that functions get by the types of their parameters; see docs/guides/tools.md.
 

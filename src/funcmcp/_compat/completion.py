@@ -2,53 +2,121 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._authoring.calling.function_call import call_in_thread
+from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._protocol.completion import Completion
+from funcmcp._protocol.errors import INVALID_PARAMS
 from funcmcp._server.catalog.features import Prompt, ResourceTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Completer
 
 
-def with_completion(feature: Any, handler: Callable[..., Any]) -> Any:
+class CompletionHandler(NamedTuple):
+    """The function that completes all arguments of a server.
+
+    Attributes:
+        function: Gets the reference to the prompt or template, the argument and the context. It returns a list of
+            texts, a ``Completion`` of ``mcp.types``, or None.
+        run: Runs a plain function in a worker thread of the server.
+    """
+
+    function: Callable[..., Any]
+    run: Callable[..., Awaitable[Any]]
+
+
+def with_completion(feature: Any, handler: CompletionHandler) -> Any:
     """Return a prompt or a template whose arguments a function completes; other features are returned unchanged.
 
     Args:
         feature: The feature.
-        handler: Gets the reference to the feature, the argument and the context, as in the official SDK.
+        handler: The function.
     """
     if isinstance(feature, Prompt):
-        names = [argument["name"] for argument in feature.describe().get("arguments", ())]
-        reference = _sdk_object("PromptReference", type="ref/prompt", name=feature.name)
+        names = {argument["name"]: argument["name"] for argument in feature.describe().get("arguments", ())}
     elif isinstance(feature, ResourceTemplate) and feature.template.variables:
-        names = list(feature.template.variables)
-        reference = _sdk_object("ResourceTemplateReference", type="ref/resource", uri=feature.key)
+        names = feature.template.names
     else:
         return feature
-    completers = {name: _completer(handler, reference, name) for name in names}
+    reference = _reference_of(feature)
+    completers = {key: _completer(handler, reference, name) for key, name in names.items()}
     return replace(feature, completers={**completers, **feature.completers})
 
 
-def _completer(handler: Callable[..., Any], reference: Any, name: str) -> Completer:
+def _completer(handler: CompletionHandler, reference: Any, name: str) -> Completer:
     async def complete(_: RequestContext, text: str, resolved: Mapping[str, str]) -> Completion:
         argument = _sdk_object("CompletionArgument", name=name, value=text)
         context = _sdk_object("CompletionContext", arguments=dict(resolved)) if resolved else None
-        answer = handler(reference, argument, context)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        if answer is None:
-            return Completion([])
-        has_more = getattr(answer, "has_more", None) or getattr(answer, "hasMore", None)
-        return Completion(list(answer.values), answer.total, bool(has_more))
+        return await _answer(handler, reference, argument, context)
 
     return complete
+
+
+async def _answer(handler: CompletionHandler, *arguments: Any) -> Completion:
+    """Return what a function suggests. A plain function runs in a thread.
+
+    Raises:
+        TypeError: It returned a text, whose characters would be the suggestions.
+    """
+    if is_async(handler.function):
+        answer = await handler.function(*arguments)
+    else:
+        answer = await call_in_thread(partial(handler.function, *arguments), {}, handler.run)
+    if isinstance(answer, str):
+        raise TypeError(
+            "A completion handler returned a str; return a list of strings (for example, [value]) or a Completion "
+            "instead."
+        )
+    if answer is None:
+        return Completion([])
+    if isinstance(answer, list | tuple):
+        return Completion(answer)
+    has_more = getattr(answer, "has_more", None) or getattr(answer, "hasMore", None)
+    return Completion(list(answer.values), answer.total, bool(has_more))
+
+
+async def complete_unknown(handler: CompletionHandler, request: RequestContext, reply: Any) -> Any:
+    """Return the answer to a completion, without an error for what the server does not have, as in FastMCP.
+
+    An unknown prompt or template, and one that the caller does not see, has no suggestions. The function is asked for
+    an argument that the prompt or template does not have.
+
+    Args:
+        handler: The function that completes arguments.
+        request: The request.
+        reply: The answer of funcmcp.
+    """
+    if reply.error != INVALID_PARAMS:
+        return reply
+    params: dict[str, Any] = request.request.params
+    feature: Any = request.routed.feature
+    reference, argument = params.get("ref"), params.get("argument")
+    if not isinstance(reference, dict) or not isinstance(argument, dict):
+        return reply
+    if feature is None:
+        is_known_type = reference.get("type") in {"ref/prompt", "ref/resource"}
+        return Completion([]) if is_known_type else reply
+    name, text = argument.get("name"), argument.get("value")
+    if not isinstance(name, str) or not isinstance(text, str) or name in feature.completers:
+        return reply
+    return await _answer(
+        handler, _reference_of(feature), _sdk_object("CompletionArgument", name=name, value=text), None
+    )
+
+
+def _reference_of(feature: Any) -> Any:
+    """Return the reference to a prompt or template."""
+    if isinstance(feature, Prompt):
+        return _sdk_object("PromptReference", type="ref/prompt", name=feature.name)
+    return _sdk_object("ResourceTemplateReference", type="ref/resource", uri=feature.key)
 
 
 def _sdk_object(kind: str, **members: Any) -> Any:

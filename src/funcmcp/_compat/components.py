@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 from copy import copy as shallow_copy
+from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
+from funcmcp._authoring.calling.resource_read import lists_in
+from funcmcp._authoring.results.content import PromptResult as NativePromptResult
 from funcmcp._authoring.signatures.docstring import description as docstring
-from funcmcp._authoring.signatures.signature import function_name
-from funcmcp._compat.content import PromptResult, ResourceContent, ResourceResult, messages_in, tool_result
+from funcmcp._authoring.signatures.docstring import parameter_descriptions
+from funcmcp._authoring.signatures.signature import Signature, function_name
+from funcmcp._compat.content import (
+    PromptResult,
+    ResourceContent,
+    ResourceResult,
+    messages_in,
+    resource_result,
+    tool_result,
+)
 from funcmcp._compat.editable import Editable, public_meta, sdk_object
-from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError
+from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
+from funcmcp._compat.prompt_functions import converting, described_arguments
+from funcmcp._compat.resource_functions import check_template, read_values
+from funcmcp._compat.result_types import messages_of
+from funcmcp._compat.security import INHERIT_SECURITY
 from funcmcp._compat.versions import VersionSpec, checked_version
-from funcmcp._objects.mappings import without
+from funcmcp._objects.mappings import only, without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
+from funcmcp._protocol.apps import PAGE_TYPE, is_page
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.uri_template import URITemplate
 
@@ -28,6 +45,7 @@ if TYPE_CHECKING:
 
     from funcmcp._compat.content import ToolResult
     from funcmcp._compat.context import Context
+    from funcmcp._compat.security import ResourceSecurity
 
 T = TypeVar("T")
 
@@ -294,12 +312,33 @@ class Prompt(Component):
     """A prompt."""
 
     kind = "prompt"
+    describes_arguments = True
+    """Whether arguments are read and described as FastMCP does."""
     key_prefix: str = "prompt"
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         _check_name(fn, name)
         _check_parameters(fn, self.kind)
         super().__init__(fn, name, **options)
+
+    @property
+    def description(self) -> str | None:
+        """The description: the option, or the docstring without its part about arguments."""
+        return self.options.get("description") or docstring(self.fn, parameter_descriptions(self.fn).values()) or None
+
+    def described(self, describe: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
+        """Return a function that returns the definition with the descriptions that FastMCP writes."""
+
+        @functools.cache
+        def described() -> Mapping[str, Any]:
+            definition = dict(describe())
+            if self.description:
+                definition["description"] = self.description
+            if "arguments" in definition:
+                definition["arguments"] = described_arguments(self.fn, definition["arguments"])
+            return definition
+
+        return described
 
     @property
     def arguments(self) -> list[objects.PromptArgument]:
@@ -310,23 +349,39 @@ class Prompt(Component):
         """Return the messages for arguments.
 
         Raises:
-            PromptError: The function failed.
-            ValueError: A required argument is missing.
+            PromptError: The function failed, or an argument does not fit its type.
+            ValidationError: A required argument is missing.
         """
-        self._check_required(arguments)
-        value = await self._value(arguments)
-        if isinstance(value, PromptResult):
-            return value
-        return PromptResult(messages_in(value), self.description, self.meta)
-
-    def _check_required(self, arguments: Mapping[str, Any] | None) -> None:
-        missing = {argument.name for argument in self.arguments if argument.required} - set(arguments or ())
+        missing = self.missing_arguments(arguments)
         if missing:
-            raise ValueError(f"Missing required arguments: {missing}")
+            raise ValidationError(f"Missing required arguments: {missing}")
+        known = only(arguments or {}, [argument.name for argument in self.arguments])
+        result: PromptResult = self.convert_result(await self._value(known))
+        return result
+
+    def convert_result(self, value: Any) -> Any:
+        """Return what the function returned as a `PromptResult` with the description and the ``_meta`` of the prompt.
+
+        Results of funcmcp and of the official SDK are returned unchanged.
+
+        Raises:
+            TypeError: FastMCP does not take the value.
+        """
+        if isinstance(value, NativePromptResult) or hasattr(value, "input_requests"):
+            return value
+        return PromptResult(messages_in(messages_of(value)), self.description, result_meta(self.meta) or None)
+
+    def missing_arguments(self, arguments: Mapping[str, Any] | None) -> set[str]:
+        """Return the names of required arguments that are missing."""
+        return {argument.name for argument in self.arguments if argument.required} - set(arguments or ())
 
     async def _value(self, arguments: Mapping[str, Any] | None) -> Any:
         try:
-            return (await self.direct_runs.run(self, arguments)).value
+            runnable = shallow_copy(self)
+            runnable.fn = converting(self.fn)
+            return (await self.direct_runs.run(runnable, arguments)).value
+        except ValidationError as error:
+            raise PromptError(f"Could not convert argument {error}") from error
         except (MCPError, FastMCPError):
             raise
         except Exception as error:
@@ -345,6 +400,8 @@ class Resource(Component):
     """A resource: a URI and the function that reads it."""
 
     kind = "resource"
+    converts_reads = True
+    """Whether what the function returns becomes a `ResourceResult`, as in FastMCP."""
     key_prefix: str = "resource"
 
     def __init__(
@@ -354,7 +411,7 @@ class Resource(Component):
             uri = options.pop("uri_template", None)
         if uri is None:
             raise TypeError(f"{type(self).__name__} needs a uri.")
-        super().__init__(fn or self._source(), name or (function_name(fn) if fn else str(uri)), **options)
+        super().__init__(fn or self._source(), name or str(uri), **options)
         self.has_function: bool = fn is not None
         self.uri: str = str(uri)
 
@@ -372,22 +429,45 @@ class Resource(Component):
         """Return a resource for a function: ``Resource.from_function(fn, uri="menu://today")``."""
         if "uri" not in options and "uri_template" not in options:
             options, name = {**options, "uri": name}, options.get("name")
-        return cls(fn, name=name, **without(options, "name"))
+        uri = options.get("uri", options.get("uri_template"))
+        cls.check_function(fn, str(uri), name)
+        return cls(fn, name=name or function_name(fn), **without(options, "name"))
+
+    @classmethod
+    def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:
+        """Raise ValueError if a function can't read the resources of a URI; some kinds of resources check nothing."""
 
     @property
     def mime_type(self) -> str:
         """The media type."""
-        return self.options.get("mime_type") or "text/plain"
+        default = PAGE_TYPE if is_page(self.uri) else "text/plain"
+        return self.options.get("mime_type") or default
+
+    def convert_result(self, value: Any) -> Any:
+        """Return what a read has returned as a `ResourceResult` with the media type and the ``_meta`` of the resource.
+
+        Raises:
+            TypeError: FastMCP does not take the value.
+        """
+        return resource_result(value, self.mime_type, result_meta(self.meta))
+
+    async def _read(self) -> Any:
+        """Return the contents as a `ResourceResult`, as FastMCP's server reads them."""
+        return self.convert_result(await self.read())
+
+    def _result(self, contents: str | bytes) -> ResourceResult:
+        return ResourceResult([ResourceContent(contents, self.mime_type, result_meta(self.meta) or None)])
 
     async def read(self) -> Any:
         """Return what the function returns. Subclasses return the contents."""
         if not self.has_function:
-            raise NotImplementedError(f"{type(self).__name__}.read is not implemented.")
+            raise NotImplementedError("Subclasses must implement read()")
         value = await self._value(None)
         return await value.read() if isinstance(value, Resource) else value
 
     async def _value(self, arguments: Mapping[str, Any] | None, context: Context | None = None) -> Any:
-        return (await self.direct_runs.run(self, arguments, context=context)).value
+        value = (await self.direct_runs.run(self, arguments, context=context)).value
+        return await value if inspect.isawaitable(value) else value
 
     def to_mcp_resource(self, **overrides: Any) -> Any:
         """Return the definition as a ``Resource`` of ``mcp.types``."""
@@ -405,23 +485,49 @@ class ResourceTemplate(Resource):
     resource_class: type[Resource] = Resource
     """The class of resources that `create_resource` returns."""
 
-    def __init__(self, fn: Callable[..., Any], uri: Any = None, name: str | None = None, **options: Any) -> None:
-        _check_name(fn, name)
+    def __init__(
+        self, fn: Callable[..., Any] | None = None, uri: Any = None, name: str | None = None, **options: Any
+    ) -> None:
+        parameters = options.pop("parameters", None)
+        if fn is not None:
+            _check_name(fn, name)
         super().__init__(fn, uri, name, **options)
+        self._parameters: dict[str, Any] | None = parameters
+
+    @classmethod
+    def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:
+        """Raise ValueError if FastMCP refuses the function or the template."""
+        check_template(fn, uri, name)
 
     @property
     def uri_template(self) -> str:
         """The URI template."""
         return self.uri
 
+    @uri_template.setter
+    def uri_template(self, uri: str) -> None:
+        self.uri = uri
+
+    @property
+    def security(self) -> Any:
+        """The policy for values of the variables; None without one, and `INHERIT_SECURITY` for that of the server."""
+        return self.options.get("security", INHERIT_SECURITY)
+
+    def resolve_security(self, server_default: ResourceSecurity | None) -> ResourceSecurity | None:
+        """Return the policy of the template, or that of its server if it has none of its own."""
+        policy: ResourceSecurity | None = server_default if self.security is INHERIT_SECURITY else self.security
+        return policy
+
     @property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the function's arguments."""
-        return self.direct_runs.input_schema_of(self)
+        return self.direct_runs.input_schema_of(self) if self._parameters is None else self._parameters
 
     def matches(self, uri: str) -> dict[str, Any] | None:
         """Return the values of the variables in a URI, which are not checked; None if the URI does not match."""
-        values = URITemplate(self.uri).unchecked_match(str(uri))
+        types = Signature(self.fn).try_types() if self.has_function else None
+        joined = () if types is None else lists_in(types.parameters)
+        values = URITemplate(self.uri, joined=joined).unchecked_match(str(uri))
         if values is None:
             return None
         return {name: self._matched(name, value) for name, value in values.items()}
@@ -432,8 +538,25 @@ class ResourceTemplate(Resource):
         return "/".join(value) if is_path else value
 
     async def read(self, arguments: dict[str, Any]) -> Any:  # type: ignore[override] # a template needs values
-        """Return what the function returns for values of the variables."""
-        return await self._value(arguments)
+        """Return what the function returns for values of the variables.
+
+        Raises:
+            ValueError: A text is not a value of the parameter's type.
+        """
+        if not self.has_function:
+            raise NotImplementedError("Subclasses must implement read() or override create_resource()")
+        return await self._value(self.read_values(arguments))
+
+    def read_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a URI as the function takes them; raise ValueError for one that does not fit."""
+        return read_values(self.fn, values)
+
+    async def _read(self, uri: str, params: dict[str, Any]) -> Any:  # type: ignore[override] # as above
+        """Return the contents of a resource of the template, as FastMCP's server reads them."""
+        if self.has_function:
+            return self.convert_result(await self.read(params))
+        resource = await self.create_resource(uri, params)
+        return self.convert_result(await resource.read())
 
     async def create_resource(self, uri: str, params: dict[str, Any]) -> Resource:
         """Return a resource that reads the template with values of its variables."""
@@ -442,11 +565,16 @@ class ResourceTemplate(Resource):
             return await self.read(params)
 
         options = without({"description": self.description, **self.options}, "enabled", "security")
+        if options.get("meta") is not None:
+            options["meta"] = deepcopy(options["meta"])
         return self.resource_class(read, uri, self.name, **options)
 
     def to_mcp_template(self, **overrides: Any) -> Any:
         """Return the definition as a ``ResourceTemplate`` of ``mcp.types``."""
         return sdk_object("ResourceTemplate", {**self.definition, **overrides})
+
+
+FunctionResourceTemplate = ResourceTemplate
 
 
 @public("funcmcp.compat")
@@ -466,7 +594,7 @@ class TextResource(Resource):
 
     async def read(self) -> Any:
         """Return the contents."""
-        return ResourceResult([ResourceContent(self.load(), self.mime_type, self.meta)])
+        return self._result(self.load())
 
 
 @public("funcmcp.compat")
@@ -486,7 +614,7 @@ class BinaryResource(Resource):
 
     async def read(self) -> Any:
         """Return the contents."""
-        return ResourceResult([ResourceContent(self.load(), self.mime_type, self.meta)])
+        return self._result(self.load())
 
 
 @public("funcmcp.compat")
@@ -494,12 +622,19 @@ class FileResource(Resource):
     """A file, which is read at each call."""
 
     def __init__(
-        self, uri: Any, path: Any, name: str | None = None, *, is_binary: bool = False, **options: Any
+        self,
+        uri: Any,
+        path: Any,
+        name: str | None = None,
+        *,
+        is_binary: bool | None = None,
+        encoding: str | None = "utf-8",
+        **options: Any,
     ) -> None:
         super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
         self.path: Path = _absolute(path)
-        mime_type = self.mime_type
-        self.is_binary: bool = is_binary or not (mime_type.startswith("text/") or mime_type.endswith(("json", "xml")))
+        self.is_binary: bool = not self.mime_type.startswith("text/") if is_binary is None else is_binary
+        self.encoding: str | None = encoding
 
     def _source(self) -> Callable[..., Any]:
         return self.load
@@ -511,13 +646,40 @@ class FileResource(Resource):
             ResourceError: The file can't be read.
         """
         contents = await _loaded(self.load, f"file {self.path}")
-        return ResourceResult([ResourceContent(contents, self.mime_type, self.meta)])
+        return self._result(contents)
 
     def load(self) -> str | bytes:
         """Return the contents of the file."""
         if self.is_binary:
             return self.path.read_bytes()
-        return self.path.read_text(encoding="utf-8")
+        return self.path.read_text(encoding=self.encoding)
+
+
+@public("funcmcp.compat")
+class HttpResource(Resource):
+    """What a GET of a URL returns. It needs the package httpx2.
+
+    Args:
+        uri: The URI.
+        url: The URL.
+        name: The name. By default it is the URI.
+        options: The options of a resource.
+    """
+
+    def __init__(self, uri: Any, url: str, name: str | None = None, **options: Any) -> None:
+        super().__init__(None, uri, name, **{"mime_type": "application/json", **options})
+        self.url: str = url
+
+    async def read(self) -> Any:
+        """Return the body of the response as a text.
+
+        Raises:
+            HTTPStatusError: The status is not 2xx.
+        """
+        httpx: Any = import_module("httpx2")
+        async with httpx.AsyncClient() as client:
+            response = await client.get(self.url)
+            return self._result(response.raise_for_status().text)
 
 
 @public("funcmcp.compat")
@@ -549,13 +711,38 @@ class DirectoryResource(Resource):
             ResourceError: The folder can't be read.
         """
         files = await _loaded(self.load, f"directory {self.path}")
-        return ResourceResult([ResourceContent(json.dumps(files, indent=2), self.mime_type, self.meta)])
+        return self._result(json.dumps(files, indent=2))
+
+    async def list_files(self) -> list[Path]:
+        """Return the files below the folder.
+
+        Raises:
+            FileNotFoundError: The folder does not exist.
+            NotADirectoryError: The path is that of a file.
+        """
+        files = await asyncio.to_thread(self.load)
+        return [self.path / name for name in files["files"]]
 
     def load(self) -> dict[str, list[str]]:
         """Return the paths of the files below the folder."""
+        if not self.path.exists():
+            raise FileNotFoundError(f"Directory not found: {self.path}")
+        if not self.path.is_dir():
+            raise NotADirectoryError(f"Not a directory: {self.path}")
         pattern = self.pattern or "*"
         paths = self.path.rglob(pattern) if self.recursive else self.path.glob(pattern)
         return {"files": sorted(str(path.relative_to(self.path)) for path in paths if path.is_file())}
+
+
+def result_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the ``_meta`` of a component without the private names of its member ``fastmcp``."""
+    public = dict(meta or {})
+    described = public.get("fastmcp")
+    if isinstance(described, dict):
+        public["fastmcp"] = {name: value for name, value in described.items() if not name.startswith("_")}
+        if not public["fastmcp"]:
+            del public["fastmcp"]
+    return public
 
 
 def _check_name(function: Callable[..., Any], name: str | None) -> None:
@@ -578,7 +765,7 @@ def _check_parameters(function: Callable[..., Any], kind: str) -> None:
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ValueError(
                 f"Functions with positional-only parameters are not supported as {kind}s, because arguments are passed "
-                "by name"
+                "by name. Replace them with standard parameters that can be passed as keywords."
             )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
-from funcmcp._compat.editable import EditableBlock
+from funcmcp._compat.annotations import plain
+from funcmcp._compat.editable import EditableBlock, sdk_object
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.media_types import media_type_of_name
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from funcmcp._protocol.objects import CallToolResult, ReadResourceResult
+    from funcmcp._protocol.objects import CallToolResult, PromptMessage, ReadResourceResult, ResourceContents
 
 
 @public("funcmcp.compat")
@@ -265,6 +267,10 @@ class Message(content.Message):
         """The content block."""
         return block_of(self.wire["content"])
 
+    def to_mcp_prompt_message(self) -> Any:
+        """Return the message as a ``PromptMessage`` of ``mcp.types``."""
+        return sdk_object("PromptMessage", dict(self.wire))
+
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the message in JSON form."""
         return dict(self.wire)
@@ -304,18 +310,32 @@ class PromptResult(content.PromptResult):
     """A complete result of a prompt.
 
     Args:
-        messages: A text, a message, or a list of these.
+        messages: A text, or a list of messages.
         description: The description of the result.
         meta: A JSON object that is sent as ``_meta``.
+
+    Raises:
+        TypeError: The messages are something else.
     """
 
     __slots__ = ()
 
     def __init__(self, messages: Any, description: str | None = None, meta: Mapping[str, Any] | None = None) -> None:
-        if not isinstance(messages, list | tuple):
-            messages = [messages]
-        messages = [_message(message) for message in messages]
-        super().__init__(messages, description=description, meta=meta)
+        super().__init__(_messages(messages), description=description, meta=meta)
+
+    def to_mcp_prompt_result(self) -> Any:
+        """Return the result as a ``GetPromptResult`` of ``mcp.types``."""
+        members: dict[str, Any] = {"messages": [dict(_wire_of(message)) for message in self.messages]}
+        if self.description is not None:
+            members["description"] = self.description
+        if self.meta is not None:
+            members["_meta"] = dict(self.meta)
+        return sdk_object("GetPromptResult", members)
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the result as a dict."""
+        messages = [dict(_wire_of(message)) for message in self.messages]
+        return {"messages": messages, "description": self.description, "meta": self.meta}
 
 
 @public("funcmcp.compat")
@@ -324,39 +344,80 @@ class ResourceContent(content.Contents):
 
     Args:
         content: A text, bytes, or a value that is sent as JSON.
-        mime_type: The media type.
+        mime_type: The media type. By default it is ``text/plain`` for a text, ``application/octet-stream`` for bytes,
+            and ``application/json`` for other values.
         meta: A JSON object that is sent as ``_meta``.
     """
 
-    __slots__ = ("content", "mime_type")
+    __slots__ = ("content", "meta", "mime_type")
 
     def __init__(self, content: Any, mime_type: str | None = None, meta: Mapping[str, Any] | None = None) -> None:
+        default = "text/plain"
         if isinstance(content, bytes):
-            super().__init__(blob=content, mime_type=mime_type, meta=meta)
-        elif isinstance(content, str):
-            super().__init__(content, mime_type=mime_type, meta=meta)
+            default = "application/octet-stream"
+        elif not isinstance(content, str):
+            content, default = _json_text(content), "application/json"
+        self.content: str | bytes = content
+        self.mime_type: str = mime_type or default
+        self.meta: Mapping[str, Any] | None = meta
+        if isinstance(content, bytes):
+            super().__init__(blob=content, mime_type=self.mime_type, meta=meta)
         else:
-            super().__init__(_json_text(content), mime_type=mime_type or "application/json", meta=meta)
-        self.content: bytes | str | Any = content
-        self.mime_type: str | None = mime_type
+            super().__init__(content, mime_type=self.mime_type, meta=meta)
+
+    def to_mcp_resource_contents(self, uri: Any) -> Any:
+        """Return the part as ``TextResourceContents`` or ``BlobResourceContents`` of ``mcp.types``."""
+        name = "BlobResourceContents" if isinstance(self.content, bytes) else "TextResourceContents"
+        return sdk_object(name, {"uri": str(uri), **self.wire})
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> ResourceContent:  # noqa: ARG002 - of pydantic
+        """Return a copy with changed attributes."""
+        attributes = {"content": self.content, "mime_type": self.mime_type, "meta": self.meta, **(update or {})}
+        return type(self)(**attributes)
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the attributes as a dict."""
+        return {"content": self.content, "mime_type": self.mime_type, "meta": self.meta}
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another part has the same content, media type and ``_meta``."""
+        return isinstance(other, ResourceContent) and self.model_dump() == other.model_dump()
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment] # as a model of pydantic
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.content!r}, mime_type={self.mime_type!r}, meta={self.meta!r})"
 
 
 @public("funcmcp.compat")
-class ResourceResult(list[Any]):
+class ResourceResult(content.ContentsResult):
     """The contents of a resource, as a list.
 
     Args:
-        contents: A text, bytes, or a list of `ResourceContent` objects.
+        contents: A text, bytes, a list of `ResourceContent` objects, or another value that is sent as JSON.
+        meta: A JSON object that is sent as ``_meta`` of the result.
+
+    Raises:
+        TypeError: The contents are something else.
     """
 
     def __init__(self, contents: Any, meta: Mapping[str, Any] | None = None) -> None:
-        items = contents if isinstance(contents, list | tuple) else [contents]
-        super().__init__(_resource_content(item, meta) for item in items)
+        super().__init__(_resource_contents(contents), meta)
 
     @property
     def contents(self) -> list[Any]:
         """The parts of the contents."""
         return self
+
+    def to_mcp_result(self, uri: Any) -> Any:
+        """Return the result as a ``ReadResourceResult`` of ``mcp.types``."""
+        parts = [plain(part.to_mcp_resource_contents(uri)) for part in self]
+        members = {"contents": parts} if self.meta is None else {"contents": parts, "_meta": dict(self.meta)}
+        return sdk_object("ReadResourceResult", members)
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the result as a dict."""
+        return {"contents": [part.model_dump() for part in self], "meta": self.meta}
 
 
 def tool_result(result: CallToolResult) -> ToolResult:
@@ -399,35 +460,106 @@ def messages_in(value: Any) -> list[Any]:
 
 def read_contents(result: ReadResourceResult) -> ResourceResult:
     """Return what a read of a resource has returned as a list of `ResourceContent` objects."""
-    return ResourceResult(result.contents)
+    return ResourceResult(list(result.contents), meta_of(result))
 
 
-def _resource_content(item: Any, meta: Mapping[str, Any] | None) -> Any:
-    """Return an item of a resource's contents as content; a part of an earlier result keeps its type and ``_meta``."""
+def _part_of(part: ResourceContents) -> ResourceContent:
+    return ResourceContent(part.data if part.text is None else part.text, part.mime_type, part.meta or None)
+
+
+def resource_result(value: Any, mime_type: str, meta: Mapping[str, Any] | None) -> Any:
+    """Return what the function of a resource returned as a `ResourceResult`, as FastMCP does.
+
+    Contents of funcmcp and of the official SDK are returned unchanged.
+
+    Args:
+        value: The value.
+        mime_type: The media type of the resource.
+        meta: The ``_meta`` of the resource, which each part has.
+
+    Raises:
+        TypeError: FastMCP does not take the value.
+    """
+    from funcmcp._authoring.results.sdk_results import is_sdk_type  # noqa: PLC0415 - few programs need it
+
+    if isinstance(value, ResourceResult):
+        return value
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if isinstance(first, ResourceContent):
+        parts = ResourceResult(list(value) if isinstance(value, list | tuple) else [value])
+        return _with_meta(parts, meta) if meta else parts
+    if isinstance(first, content.Contents | Content) or is_sdk_type(type(first)):
+        return value
+    if value is None or isinstance(value, dict | list | tuple | int | float):
+        value = json.dumps(value)
+    if not isinstance(value, str | bytes):
+        raise _not_contents(value)
+    return ResourceResult([ResourceContent(value, mime_type, meta or None)])
+
+
+def _with_meta(parts: ResourceResult, meta: Mapping[str, Any]) -> ResourceResult:
+    """Return parts with the ``_meta`` of their resource, which that of a part precedes."""
+    return ResourceResult([part.model_copy(update={"meta": {**meta, **(part.meta or {})}}) for part in parts])
+
+
+def _resource_contents(contents: Any) -> list[Any]:
+    """Return the parts of a result, which may be those of an earlier one; raise TypeError as FastMCP does."""
     from funcmcp._protocol.objects import ResourceContents  # noqa: PLC0415 - servers without resources need it not
 
-    if isinstance(item, content.Contents):
-        return item
-    if isinstance(item, ResourceContents):
-        return ResourceContent(item.data if item.text is None else item.text, item.mime_type, item.meta or None)
-    return ResourceContent(item, meta=meta)
+    if isinstance(contents, list):
+        contents = [_part_of(item) if isinstance(item, ResourceContents) else item for item in contents]
+        for index, item in enumerate(contents):
+            if not isinstance(item, content.Contents):
+                raise TypeError(
+                    f"contents[{index}] must be ResourceContent, got {type(item).__name__}. "
+                    f"Use ResourceContent({item!r}) to wrap the value."
+                )
+        return list(contents)
+    if contents is None or isinstance(contents, dict | tuple | int | float):
+        return [ResourceContent(json.dumps(contents), "application/json")]
+    if isinstance(contents, str | bytes):
+        return [ResourceContent(contents)]
+    raise _not_contents(contents)
+
+
+def _not_contents(value: Any) -> TypeError:
+    name = type(value).__name__
+    return TypeError(f"contents must be str, bytes, or list[ResourceContent], got {name}")
 
 
 def _json_text(value: Any) -> str:
-    from funcmcp._protocol.codec import encode  # noqa: PLC0415 - only values that are not texts need it
+    from pydantic_core import to_json  # noqa: PLC0415 - only values that are not texts need it
 
-    return encode(value).decode()
+    return to_json(value, fallback=str).decode()
 
 
-def _message(message: Any) -> Any:
-    """Return a message of an earlier result as a message; others are returned unchanged."""
+def _messages(messages: Any) -> list[Any]:
+    """Return the messages of a result; raise TypeError as FastMCP does."""
     from funcmcp._protocol.objects import PromptMessage  # noqa: PLC0415 - servers without prompts need it not
 
-    if not isinstance(message, PromptMessage):
-        return message
+    if isinstance(messages, str):
+        return [Message(messages)]
+    if not isinstance(messages, list):
+        raise TypeError(f"messages must be str or list[Message], got {type(messages).__name__}")
+    for index, item in enumerate(messages):
+        if not isinstance(item, content.Message | PromptMessage):
+            raise TypeError(
+                f"messages[{index}] must be Message, got {type(item).__name__}. "
+                f"Use Message({item!r}) to wrap the value."
+            )
+    return [_message(item) if isinstance(item, PromptMessage) else item for item in messages]
+
+
+def _message(message: PromptMessage) -> content.Message:
+    """Return a message of an earlier result as a message."""
     block = content.Text("")
     block.block = dict(message.content)
     return content.Message(block, role=message.role)
+
+
+def _wire_of(message: Any) -> Mapping[str, Any]:
+    wire: Mapping[str, Any] = message.wire
+    return wire
 
 
 def _annotations(annotations: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
+from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.catalog.registry import RegistrationError
 
 
@@ -59,6 +60,11 @@ class ResourceNotFoundError(MCPError, NotFoundError):
 
     def __init__(self, message: object = "") -> None:
         super().__init__(RESOURCE_NOT_FOUND, str(message))
+
+
+@public("funcmcp.compat")
+class ResourceSecurityError(NotFoundError):
+    """A variable of a URI has a value that the policy of its template rejects. Clients get "not found"."""
 
 
 class UnknownFeatureError(NotFoundError, ToolError, ValueError):
@@ -125,8 +131,14 @@ class MissingFeatureError(McpError, NotFoundError):
     """A request names a tool, a resource or a prompt that does not exist. Clients get the JSON-RPC error for it."""
 
 
+class RejectedURIError(McpError, ResourceSecurityError):
+    """A request names a URI that a template rejects. Clients get the JSON-RPC error of a missing resource."""
+
+
 def as_fastmcp_error(error: MCPError, failure: BaseException | None) -> MCPError:
     """Return the error of a request, caused by *failure*, as FastMCP's NotFoundError if its feature does not exist."""
+    if failure is not None and isinstance(failure.__cause__, UnsafeValueError):
+        return RejectedURIError(error.code, error.message, error.data)
     if isinstance(failure, UnknownFeature | ResourceNotFound | NotFoundError):
         return MissingFeatureError(error.code, error.message, error.data)
     return error

@@ -25,7 +25,7 @@ _SERVER = frozenset(
         *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
-        *("include_tags", "exclude_tags", "transforms"),
+        *("include_tags", "exclude_tags", "transforms", "resource_security"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -38,7 +38,7 @@ _WITHOUT_MEANING = frozenset(
         *("cache_expiration_seconds", "include_fastmcp_meta", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
         *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
-        *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities", "resource_security"),
+        *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
         *("http_app_path", "tool_transformations", "event_store_ttl"),
     }
 )
@@ -53,7 +53,7 @@ _UNSUPPORTED = {
 
 _FEATURE_WITHOUT_MEANING = {
     "tool": ("serializer", "run_in_thread", "app", "key", "validate_output"),
-    "resource": ("key", "resource_security", "security"),
+    "resource": ("key",),
     "prompt": ("key",),
 }
 """Options of components that change nothing here."""
@@ -108,7 +108,7 @@ def component_options(options: Mapping[str, Any], kind: str) -> dict[str, Any]:
         options: The options.
         kind: The kind of the component: ``"tool"``, ``"resource"`` or ``"prompt"``.
     """
-    return without(options, "auth", "enabled", *_FEATURE_WITHOUT_MEANING[kind])
+    return without(options, "auth", "enabled", "security", *_FEATURE_WITHOUT_MEANING[kind])
 
 
 def duplicates_policy(options: Mapping[str, Any], default: str) -> str:

@@ -17,14 +17,14 @@ from funcmcp._compat.context import is_context
 from funcmcp._compat.errors import ResourceError, ToolError, ValidationError
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.result_types import messages_of
-from funcmcp._compat.security import ResourceSecurity, ResourceSecurityError
+from funcmcp._compat.security import INHERIT_SECURITY, ResourceSecurity, ResourceSecurityError
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.uri_template import URITemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from funcmcp._compat.context import Context
 
@@ -92,6 +92,8 @@ class Tool(components.Tool):
 class Prompt(components.Prompt):
     """A prompt, as `funcmcp.compat.Prompt`."""
 
+    describes_arguments = False
+
     @property
     def description(self) -> str:
         """The description: the option, or the docstring."""
@@ -106,7 +108,9 @@ class Prompt(components.Prompt):
             MCPError: The function raised it.
             ValueError: A required argument is missing, or the function failed.
         """
-        self._check_required(arguments)
+        missing = self.missing_arguments(arguments)
+        if missing:
+            raise ValueError(f"Missing required arguments: {missing}")
         try:
             value = (await self.direct_runs.run(self, arguments, context=context)).value
             if is_sdk_type(type(value)) and hasattr(value, "input_requests"):
@@ -116,6 +120,10 @@ class Prompt(components.Prompt):
             raise
         except Exception as error:
             raise ValueError(f"Error rendering prompt {self.name}") from error
+
+    def convert_result(self, value: Any) -> Any:
+        """Return what the function returned, with messages in the place of dicts."""
+        return messages_of(value)
 
 
 @public("funcmcp.compat.mcp")
@@ -128,6 +136,8 @@ class Resource(components.Resource):
         if type(self) is Resource and fn is None:
             raise TypeError("Can't instantiate abstract class Resource: use FunctionResource, or write a method read.")
         super().__init__(fn, uri, name, **options)
+
+    converts_reads = False
 
     async def read(self) -> str | bytes:
         """Return the contents: what the function returns, which is written as JSON if it is neither text nor bytes."""
@@ -262,6 +272,20 @@ class ResourceTemplate(components.ResourceTemplate):
     """A resource template, as `funcmcp.compat.ResourceTemplate`."""
 
     resource_class: type[components.Resource] = FunctionResource
+    converts_reads = False
+
+    @classmethod
+    def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:
+        """Check nothing: the server does."""
+
+    @property
+    def security(self) -> Any:
+        """The policy for values of the variables; `INHERIT_SECURITY` for that of the server."""
+        return self.options.get("security") or INHERIT_SECURITY
+
+    def read_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values unchanged."""
+        return dict(values)
 
     def matches(self, uri: str) -> dict[str, Any] | None:
         """Return the values of the variables in a URI; None if the URI does not match.

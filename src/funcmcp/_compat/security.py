@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.uri_template import Screening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
     from typing import Self
+
+    from funcmcp._protocol.uri_template import Values
 
 MIN_KEY_BYTES = 32
 """Bytes that a key has at least."""
@@ -89,8 +92,8 @@ def _check_keys(keys: Sequence[bytes | bytearray | str]) -> None:
 class ResourceSecurity:
     """The policy for variables of URIs in FastMCP and the official SDK.
 
-    `ResourceTemplate.matches` and `validate` apply it. A server does not: it always has its own checks, which are at
-    least as strict as the default.
+    ``FastMCP(resource_security=...)`` and ``@mcp.resource(..., security=...)`` apply it to the reads of clients. The
+    default has the checks of funcmcp, too, which are stricter; None is no policy.
 
     Attributes:
         reject_path_traversal: Reject values that have ``..`` as a part of a path.
@@ -122,6 +125,54 @@ class ResourceSecurity:
         return self.reject_absolute_paths and is_absolute
 
 
+class InheritedSecurity:
+    """The policy of a template that has that of its server."""
+
+    def __repr__(self) -> str:
+        return "INHERIT_SECURITY"
+
+
+INHERIT_SECURITY = InheritedSecurity()
+DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
+
+
+def screening_of(policy: ResourceSecurity | InheritedSecurity | None, default: ResourceSecurity | None) -> Screening:
+    """Return which values a template rejects.
+
+    Args:
+        policy: The policy of the template.
+        default: That of its server.
+    """
+    is_inherited = isinstance(policy, InheritedSecurity)
+    chosen = default if isinstance(policy, InheritedSecurity) else policy
+    if chosen is None:
+        return Screening(is_strict=False, is_hidden=True, is_inherited=is_inherited)
+    is_default = is_inherited and chosen == DEFAULT_RESOURCE_SECURITY
+    return Screening(is_strict=is_default, rules=(_rule(chosen),), is_hidden=True, is_inherited=is_inherited)
+
+
+def with_screening_of(screening: Screening, default: ResourceSecurity | None) -> Screening:
+    """Return which values a template of a mounted server rejects in a server with a default policy."""
+    if not screening.is_inherited or default is None:
+        return screening
+    added = screening_of(INHERIT_SECURITY, default)
+    return replace(
+        screening,
+        is_strict=screening.is_strict or added.is_strict,
+        rules=(*screening.rules, *added.rules),
+        is_hidden=True,
+    )
+
+
+def _rule(policy: ResourceSecurity) -> Callable[[Values], bool]:
+    def rejects(values: Values) -> bool:
+        # Parts of a path reach the function as one text, which FastMCP checks.
+        texts = {name: value if isinstance(value, str) else "/".join(value) for name, value in values.items()}
+        return policy.validate(values) is not None or policy.validate(texts) is not None
+
+    return rejects
+
+
 def _leaves_its_folder(path: str) -> bool:
     """Return whether a relative path leads out of the folder that it begins in."""
     depth = 0
@@ -135,7 +186,7 @@ def _leaves_its_folder(path: str) -> bool:
     return False
 
 
-@public("funcmcp.compat")
+@public("funcmcp.compat.mcp")
 class ResourceSecurityError(ValueError):
     """A variable of a URI has a value that the policy rejects.
 

@@ -20,7 +20,7 @@ from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
-from funcmcp._compat.completion import with_completion
+from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.errors import UnknownFeatureError
@@ -45,8 +45,11 @@ from funcmcp._compat.options import (
     ignored_server_options,
     sessions_option,
 )
+from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
-from funcmcp._compat.result_types import ReturnedResult, messages_of
+from funcmcp._compat.resource_functions import checked_reads, needs_template
+from funcmcp._compat.result_types import ReturnedResult
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
@@ -66,7 +69,7 @@ if TYPE_CHECKING:
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.openapi import RouteMap
-    from funcmcp._protocol.replies import Reply
+    from funcmcp._compat.security import ResourceSecurity
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.connections.conversation import Rules
@@ -150,7 +153,8 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
-        self._completion: Callable[..., Any] | None = None
+        self._completion: CompletionHandler | None = None
+        self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
         self.client_rules: ClientRules = ClientRules()
@@ -295,13 +299,15 @@ class FastMCP(ServerLists):
 
         def decorate(function: F) -> F:
             self._check_resource(uri, function)
-            self.register(kind(function, uri, name, **options))
+            self.register(kind.from_function(function, uri=uri, name=name, **options))
             return function
 
         return decorate
 
     def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
         """Raise ValueError if the parameters of a function are not those that its URI needs in the original."""
+        if needs_template(function, uri):
+            raise ValueError("URI template must contain at least one parameter")
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -318,13 +324,17 @@ class FastMCP(ServerLists):
         """
         if function is None:
             return self.completion
-        self._completion = function
+        self.add_completion_handler(function)
+        return function
+
+    def add_completion_handler(self, function: Callable[..., Any]) -> None:
+        """Register a function that completes arguments, as `completion` does."""
+        self._completion = CompletionHandler(function, self._services.threads.run)
         catalog = self._server.catalog
         for registry in (catalog.prompts, catalog.templates):
             for feature in tuple(registry):
                 registry.remove(feature.key)
-                catalog.add(with_completion(feature, function))
-        return function
+                catalog.add(with_completion(feature, self._completion))
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
@@ -647,7 +657,9 @@ class FastMCP(ServerLists):
             server, prefix = prefix, server
         from funcmcp._compat.transforms import native_transforms  # noqa: PLC0415 - few mounts have transforms
 
-        super().mount(server, prefix or namespace, transforms=native_transforms(transforms) if transforms else ())
+        native = native_transforms(transforms) if transforms else []
+        screened = partial(_screened, policy=self.resource_security)
+        super().mount(server, prefix or namespace, transforms=[*native, screened])
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -701,7 +713,7 @@ class FastMCP(ServerLists):
         """The middleware, to which programs append."""
         return MiddlewareList(self)
 
-    async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
+    async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
         """Set the context of the request while it runs, and what its client sees: a middleware."""
         outer = context_variable.get()
         rules: Rules | None = self.client_rules.of(request)
@@ -711,7 +723,10 @@ class FastMCP(ServerLists):
             by_author = isinstance(request, DirectContext) and request.by_author
             await apply_rules(self._server, request, rules, by_author=by_author)
         with self._active_context(request):
-            return await call_next(request)
+            reply = await call_next(request)
+            if self._completion is not None and request.request.method == "completion/complete":
+                return await complete_unknown(self._completion, request, reply)
+            return reply
 
     def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
@@ -897,10 +912,14 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     return replace(tool, interactive=True)
 
 
-def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
-    function = with_result(adapted(component.fn), None, messages_of)
+    function = converting(component.fn) if component.describes_arguments else component.fn
+    function = with_result(adapted(function), None, component.convert_result)
     prompt = make_prompt(function, _common(component, options), server.services)
+    if component.describes_arguments:
+        handler = with_required_arguments(component, prompt.handler)
+        prompt = replace(prompt, describe=component.described(prompt.describe), handler=handler)
     return replace(prompt, interactive=True)
 
 
@@ -909,14 +928,30 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
     if annotations:
         options["annotations"] = annotations
     uri = checked_uri(component.uri)
-    function = adapted(component.fn, has_schema=not returns_contents(component.fn))
+    if component.converts_reads:
+        options["mime_type"] = component.mime_type
+        function = with_result(adapted(component.fn, has_schema=False), None, component.convert_result)
+    else:
+        function = adapted(component.fn, has_schema=not returns_contents(component.fn))
     resource = make_resource(
         with_joined_paths(function, _PATHS.findall(uri)),
         uri=uri,
         options=_common(component, options),
         services=server.services,
     )
+    if isinstance(resource, features.ResourceTemplate):
+        screening = screening_of(component.security, server.resource_security)
+        handler = checked_reads(component, resource.handler)
+        resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
+
+
+def _screened(feature: Any, *, policy: ResourceSecurity | None) -> Any:
+    """Return a feature of a mounted server; a template also rejects what the policy of this server does."""
+    if not isinstance(feature, features.ResourceTemplate):
+        return feature
+    screening = with_screening_of(feature.template.screening, policy)
+    return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
-from funcmcp._compat.errors import NotFoundError
+from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
+from funcmcp._compat.resource_functions import texts_of
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.versions import exact_version, newest_matching
 from funcmcp._compat.visibility import component_rule
+from funcmcp._protocol.errors import MCPError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -193,14 +195,21 @@ class ServerLists(ServerTransports):
         """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``.
 
         Raises:
-            NotFoundError: The resource does not exist in this version.
+            NotFoundError: The resource does not exist, or not in this version.
+            MCPError: It can't be read.
         """
         if version is None:
-            return ReadResult(await super().read_resource(str(uri), principal=principal))
+            return await self._read(str(uri), principal=principal)
         resource = await self.get_resource(uri, version) or await self.get_resource_template(uri, version)
         if resource is None:
             raise NotFoundError(f"Unknown resource: {str(uri)!r}")
-        return ReadResult(await super().read_resource(str(uri), principal=principal, version=resource.version))
+        return await self._read(str(uri), principal=principal, version=resource.version)
+
+    async def _read(self, uri: str, **options: Any) -> ReadResult:
+        try:
+            return ReadResult(await super().read_resource(uri, **options))
+        except MCPError as error:
+            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 
     async def render_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, version: VersionSpec | None = None, **_: Any
@@ -208,15 +217,21 @@ class ServerLists(ServerTransports):
         """Return the messages of a prompt.
 
         Raises:
-            MCPError: The prompt does not exist, or it failed.
-            NotFoundError: The prompt does not exist in this version.
+            MCPError: The prompt failed.
+            NotFoundError: The prompt does not exist, or not in this version.
         """
         if version is None:
-            return PromptAnswer(await self.rendered(name, arguments))
+            return await self._render(name, arguments)
         prompt: ListedPrompt | None = await self.get_prompt(name, version)
         if prompt is None:
             raise NotFoundError(f"Unknown prompt: {name!r}")
-        return PromptAnswer(await self.rendered(name, arguments, version=prompt.version))
+        return await self._render(name, arguments, version=prompt.version)
+
+    async def _render(self, name: str, arguments: Mapping[str, Any] | None, **options: Any) -> PromptAnswer:
+        try:
+            return PromptAnswer(await self.rendered(name, texts_of(arguments), **options))
+        except MCPError as error:
+            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 
 
 def _by(components: list[Any], attribute: str) -> dict[str, Any]:

@@ -5,11 +5,12 @@ Templates may have these expressions:
 - `{a}`: one path segment or a part of it;
 - `{+a}`: any text, with reserved characters;
 - `{a*}`: segments of a path, as a list;
-- `{?q,r*}`: optional query parameters. `r*` has all values of `r`, as a list.
+- `{?q,r*}` and `{&q,r*}`: optional query parameters. `r*` has all values of `r`, as a list.
 
-Values are not empty, except those of a query. The scheme may have any case. A fragment names a part of the resource, so
-it is left out, and so are parameters of the query that the template does not have. Only `{+a}` takes them, if there is
-no `{?q}`. Matching takes time proportional to the length of the URI.
+Names may have hyphens, and the variable of ``{user-id}`` is ``user_id``. Values are not empty, except those of a query.
+The scheme may have any case. A fragment names a part of the resource, so it is left out, and so are parameters of the
+query that the template does not have. Only `{+a}` takes them, if there is no `{?q}`. Characters that a URI can't have
+match their percent-encoded form (section 3.1). Matching takes time proportional to the length of the URI.
 
 Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are checked for path traversal).
 """
@@ -17,24 +18,28 @@ Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 Values: TypeAlias = dict[str, str | list[str]]
 
 MAX_URI = 8192
 """Maximum number of characters. A longer URI does not match."""
 
-_EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*\*?(?:,[A-Za-z_][A-Za-z0-9_]*\*?)*)\}")
+_EXPRESSION = re.compile(r"\{([+?&]?)([A-Za-z_][A-Za-z0-9_-]*\*?(?:,[A-Za-z_][A-Za-z0-9_-]*\*?)*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DRIVE_PATH = re.compile(r"[A-Za-z]:(/|$)")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _RESERVED = ":/?#[]@!$&'()*+,;="
 """Characters that ``{+a}`` leaves as they are (RFC 3986 section 2.2)."""
+_CANONICAL = re.compile(r"[\w:/?#\[\]@!$&'()*+,;=.~-]*", re.ASCII)
+"""A text without characters that may be percent-encoded."""
+_LOWER_ESCAPE = re.compile(r"%(?=.?[a-f])[0-9A-Fa-f]{2}")
 
 _UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a backslash or NUL."
 
@@ -44,7 +49,37 @@ class InvalidTemplateError(ValueError):
 
 
 class UnsafeValueError(ValueError):
-    """A URI has a value that could lead to a path traversal, such as `..`."""
+    """A URI has a value that could lead to a path traversal, such as `..`.
+
+    Args:
+        message: The text.
+        is_hidden: Whether clients get the error of a resource that does not exist.
+    """
+
+    def __init__(self, message: str, *, is_hidden: bool = False) -> None:
+        super().__init__(message)
+        self.is_hidden: bool = is_hidden
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """Which values of variables a template rejects.
+
+    Attributes:
+        is_strict: Whether values are rejected that are a path with ``..`` or an absolute path, or have a NUL or a
+            backslash.
+        rules: Functions that get the values, and return whether they are rejected.
+        is_hidden: Whether clients get the error of a resource that does not exist.
+        is_inherited: Whether the rules are those of the server, so that a server that mounts it adds its own.
+    """
+
+    is_strict: bool = True
+    rules: tuple[Callable[[Values], bool], ...] = ()
+    is_hidden: bool = False
+    is_inherited: bool = True
+
+
+STRICT = Screening()
 
 
 class _Variable(NamedTuple):
@@ -64,24 +99,31 @@ class URITemplate:
 
     Args:
         text: A template such as ``menu://categories/{category_id}{?lang}``.
+        joined: Variables of the query whose values are lists joined with commas, as in ``?tags=a,b``.
+        screening: Which values are rejected.
 
     Attributes:
         text: The template.
         variables: Names of all variables, those of the query last.
-        repeated: Names of the query variables whose values are lists.
+        repeated: Names of the query variables whose values are lists, each in a parameter of its own.
+        joined: Names of the query variables whose values are lists joined with commas.
+        screening: Which values are rejected.
 
     Raises:
-        InvalidTemplateError: The text has no scheme, an expression that is not supported, the same variable or a query
-            twice, or two variables without text between them.
+        InvalidTemplateError: The text has no scheme, an expression that is not supported, the same variable twice, a
+            query as a text and as an expression, or two variables without text between them.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, joined: Collection[str] = (), screening: Screening = STRICT) -> None:
         self.text: str = text
+        self.screening: Screening = screening
         # Elsewhere "a:b" is a value like any other. In a path of Windows it is a file of the drive A.
         self._drive = _DRIVE if text[:5].lower() == "file:" else _DRIVE_PATH
         self._query: tuple[str, ...] = ()
+        self._names: dict[str, str] = {}
+        """The variables of the query by the names of their parameters, which may have hyphens."""
         self.repeated: frozenset[str] = frozenset()
-        parts = list(self._parse(text))
+        parts = _without_neighbours(list(self._parse(text)), text)
         variables = [part for part in parts if isinstance(part, _Variable)]
         self._path = tuple(variables)
         literals = [part for part in parts if isinstance(part, str)]
@@ -89,12 +131,7 @@ class URITemplate:
             literals.append("")
         self._begin = with_lower_scheme(literals[0])
         self._end = literals[-1]
-        # Without a variable of several segments, the first variable takes the text that the others leave.
-        widest = 0
-        for index, variable in enumerate(variables):
-            if variable.reserved or variable.exploded:
-                widest = index
-                break
+        widest = _widest(variables)
         self._left_runs = _runs(literals[1 : widest + 1])
         """The literals between the variables before the widest one."""
         self._right = literals[widest + 1 : -1]
@@ -102,8 +139,23 @@ class URITemplate:
         self._takes_any = any(variable.reserved for variable in variables)
         self._has_literal_query = any("?" in literal or "#" in literal for literal in literals)
         self.variables: tuple[str, ...] = tuple(variable.name for variable in variables) + self._query
+        self.joined: frozenset[str] = frozenset(joined).intersection(self._query) - self.repeated
+        self._check()
+
+    def _check(self) -> None:
+        """Raise InvalidTemplateError if the template has two queries, or a variable twice."""
+        if self._has_literal_query and self._query:
+            raise InvalidTemplateError(
+                f"The template {self.text!r} has a '?' or '#' in its text, so it can't have {{?a}}."
+            )
         if len(set(self.variables)) != len(self.variables):
-            raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
+            raise InvalidTemplateError(f"The template {self.text!r} has a variable twice.")
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the variables in the text, which may have hyphens, by variable."""
+        expressions = [match[2].split(",") for match in _EXPRESSION.finditer(self.text)]
+        return {variable_name(name): name.rstrip("*") for names in expressions for name in names}
 
     @property
     def exploded(self) -> frozenset[str]:
@@ -124,23 +176,39 @@ class URITemplate:
         values = self.unchecked_match(uri)
         if values is None:
             return None
+        screening = self.screening
+        if screening.is_strict and not self._is_safe(uri, values):
+            raise UnsafeValueError(_UNSAFE, is_hidden=screening.is_hidden)
+        if any(rejects(values) for rejects in screening.rules):
+            raise UnsafeValueError(_UNSAFE, is_hidden=screening.is_hidden)
+        return values
+
+    def _is_safe(self, uri: str, values: Values) -> bool:
+        """Return whether no value leads out of the place that the template stands for."""
         path, _ = self._divided(with_lower_scheme(uri))
         if ".." in unquote(path).split("/"):  # of a value and the text beside it, as in {dir}/.{name}
-            raise UnsafeValueError(_UNSAFE)
+            return False
         for name, value in values.items():
-            if name in self._query and not isinstance(value, str):
-                # The values of a repeated parameter are separate: joined they are not a path.
-                for text in value:
-                    _check(text, self._drive)
-            else:
-                _check(value, self._drive)
-        return values
+            texts = [value] if isinstance(value, str) else value
+            # The values of a parameter of the query are separate: joined they are not a path.
+            paths = texts if isinstance(value, str) or name in self._query else [*texts, "/".join(texts)]
+            if not all(is_safe(path, self._drive) for path in paths):
+                return False
+        return True
+
+    def with_text(self, text: str) -> URITemplate:
+        """Return a template with another text, whose values are read and rejected as those of this one."""
+        return type(self)(text, joined=self.joined, screening=self.screening)
+
+    def with_screening(self, screening: Screening) -> URITemplate:
+        """Return a template that rejects other values."""
+        return type(self)(self.text, joined=self.joined, screening=screening)
 
     def unchecked_match(self, uri: str) -> Values | None:
         """Return the values as `match` does, without the checks for a path traversal."""
         if len(uri) > MAX_URI:
             return None
-        path, query = self._divided(with_lower_scheme(uri))
+        path, query = self._divided(_canonical(with_lower_scheme(uri)))
         if not path.startswith(self._begin):
             return None
         values = self._match_path(path)
@@ -159,29 +227,36 @@ class URITemplate:
         """
         uri = ""
         position = 0
+        has_query = False
         for match in _EXPRESSION.finditer(self.text):
-            uri += self.text[position : match.start()]
+            uri += _canonical(self.text[position : match.start()])
             position = match.end()
             operator, names = match.groups()
-            if operator == "?":
-                uri += self._expanded_query(values)
+            if operator and operator in "?&":
+                pairs = self._expanded_query(names, values)
+                uri += f"{'&' if has_query else '?'}{pairs}" if pairs else ""
+                has_query = has_query or bool(pairs)
                 continue
-            value = values[names.rstrip("*")]
+            value = values[variable_name(names)]
             if isinstance(value, list):
                 uri += "/".join(quote(str(segment), safe="") for segment in value)
             elif operator == "+":
                 uri += quote(str(value), safe=_RESERVED)
             else:
                 uri += quote(str(value), safe="/" if names.endswith("*") else "")
-        return uri + self.text[position:]
+        return uri + _canonical(self.text[position:])
 
-    def _expanded_query(self, values: Mapping[str, object]) -> str:
+    def _expanded_query(self, names: str, values: Mapping[str, object]) -> str:
         pairs = []
-        for name in self._query:
-            value = values.get(name)
-            items = value if isinstance(value, list) else [value]
-            pairs += [f"{name}={quote(str(item), safe='')}" for item in items if item is not None]
-        return f"?{'&'.join(pairs)}" if pairs else ""
+        for parameter in names.replace("*", "").split(","):
+            variable = variable_name(parameter)
+            value = values.get(variable)
+            items = [quote(str(item), safe="") for item in (value if isinstance(value, list) else [value])]
+            if variable in self.joined and value:
+                pairs.append(f"{parameter}={','.join(items)}")
+            elif value is not None:
+                pairs += [f"{parameter}={item}" for item in items]
+        return "&".join(pairs)
 
     def _divided(self, uri: str) -> tuple[str, str]:
         """Return the part of a URI that the path matches, and its query."""
@@ -239,16 +314,21 @@ class URITemplate:
         for pair in query.split("&"):
             if not pair:
                 continue
-            name, _, raw = pair.partition("=")
-            if name not in self._query:
+            parameter, _, raw = pair.partition("=")
+            name = self._names.get(parameter)
+            if name is None:
                 continue
-            value = _decode(raw.replace("+", " "))
-            if value is None:
+            items = raw.split(",") if name in self.joined and raw else [raw]
+            texts = [_decode(item.replace("+", " ")) for item in items]
+            if any(text is None for text in texts):
                 return None
+            decoded = [text for text in texts if text is not None]
             if name in self.repeated:
-                lists.setdefault(name, []).append(value)
+                lists.setdefault(name, []).extend(decoded)
+            elif name in self.joined:
+                lists.setdefault(name, decoded if raw else [])
             else:
-                values.setdefault(name, value)
+                values.setdefault(name, decoded[0])
         return {**values, **lists}
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
@@ -256,26 +336,58 @@ class URITemplate:
             raise InvalidTemplateError(f"The URI {text!r} must begin with a scheme, such as 'menu://'.")
         position = 0
         for match in _EXPRESSION.finditer(text):
-            literal = text[position : match.start()]
-            if literal:
-                yield _check_literal(literal, text)
-            elif position and match[1] != "?":
-                raise InvalidTemplateError(f"The template {text!r} has two variables without text between them.")
+            if position < match.start():
+                yield _check_literal(text[position : match.start()], text)
             position = match.end()
             operator, names = match.groups()
-            if operator == "?":
-                if position != len(text) or "?" in text[: match.start()]:
-                    raise InvalidTemplateError(
-                        f"In the template {text!r} the query must be at the end, and only there."
-                    )
-                self._query = tuple(names.replace("*", "").split(","))
-                self.repeated = frozenset(name[:-1] for name in names.split(",") if name.endswith("*"))
+            if operator and operator in "?&":
+                parameters = names.split(",")
+                variables = tuple(map(variable_name, parameters))
+                self._query += variables
+                self._names.update(zip(names.replace("*", "").split(","), variables, strict=True))
+                self.repeated |= {variable_name(name) for name in parameters if name.endswith("*")}
             elif "," in names:
                 raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} instead of {{a,b}}.")
             else:
-                yield _Variable(names.rstrip("*"), reserved=operator == "+", exploded=names.endswith("*"))
+                yield _Variable(variable_name(names), reserved=operator == "+", exploded=names.endswith("*"))
         if position < len(text):
             yield _check_literal(text[position:], text)
+
+
+def _widest(variables: list[_Variable]) -> int:
+    """Return the index of the variable that takes the text that the others leave.
+
+    It is that of several segments, and without one the first.
+    """
+    wide = (index for index, variable in enumerate(variables) if variable.reserved or variable.exploded)
+    return next(wide, 0)
+
+
+def _without_neighbours(parts: list[str | _Variable], text: str) -> list[str | _Variable]:
+    """Return the parts of a template with literals joined; raise InvalidTemplateError for two variables in a row."""
+    joined: list[str | _Variable] = []
+    for part in parts:
+        previous = joined[-1] if joined else None
+        if isinstance(part, _Variable) and isinstance(previous, _Variable):
+            raise InvalidTemplateError(f"The template {text!r} has two variables without text between them.")
+        if isinstance(part, str) and isinstance(previous, str):
+            joined[-1] = previous + part
+        else:
+            joined.append(part)
+    return joined
+
+
+def variable_name(name: str) -> str:
+    """Return the name of the parameter for a name in a template."""
+    return name.rstrip("*").replace("-", "_")
+
+
+def _canonical(text: str) -> str:
+    """Return a URI or a literal with percent-encoded characters where a URI can't have them; section 3.1."""
+    if _CANONICAL.fullmatch(text):
+        return text
+    encoded = quote(text, safe=f"{_RESERVED}%", errors="surrogatepass")
+    return _LOWER_ESCAPE.sub(lambda escape: escape[0].upper(), encoded)
 
 
 def with_lower_scheme(uri: str) -> str:
@@ -316,7 +428,7 @@ def _check_literal(literal: str, text: str) -> str:
         raise InvalidTemplateError(
             f"The template {text!r} has an expression that is not supported. Use {{a}}, {{+a}}, {{a*}} or {{?a,b*}}."
         )
-    return literal
+    return _canonical(literal)
 
 
 def _is_allowed(raw: str, variable: _Variable) -> bool:
@@ -335,13 +447,6 @@ def _decode(raw: str) -> str | None:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:
         return None
-
-
-def _check(value: str | list[str], drive: re.Pattern[str]) -> None:
-    """Raise UnsafeValueError if a value, or the path that a list of segments forms, is not safe."""
-    for path in [value] if isinstance(value, str) else [*value, "/".join(value)]:
-        if not is_safe(path, drive):
-            raise UnsafeValueError(_UNSAFE)
 
 
 def is_safe(path: str, drive: re.Pattern[str] = _DRIVE_PATH) -> bool:

@@ -186,7 +186,7 @@ class Namespace(Transform):
             return replace(resource, uri=key, describe=definition, handler=read, source_uri=source_uri)
         if resource.key.lower().startswith(_WEB):
             self._web_templates[resource.key] = resource.template
-        template = type(resource.template)(key)
+        template = resource.template.with_text(key)
         definition = _described(resource, "uriTemplate", key)
         return replace(resource, template=template, describe=definition, handler=read, source_uri=source_uri)
 

@@ -58,7 +58,7 @@ from funcmcp._state.seal import require_cipher
 from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp._state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
 from funcmcp._transports.http.admission.loopback_pages import LoopbackPages
-from funcmcp._transports.http.endpoints.health import Health
+from funcmcp._transports.http.endpoints.health import LIVE, READY, Health
 from funcmcp._transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp._transports.http.options import health_of_environment, proxies_of_environment
 from funcmcp._transports.http.status import refuse
@@ -425,17 +425,34 @@ class ServerRuntime(HTTPRuntime):
 
     def check_route(self, path: str) -> None:
         """Raise ValueError if an endpoint of the server has a path."""
-        paths = [self.path, self.path.rstrip("/"), self._sse, self.http_options.websocket]
+        paths = self._endpoint_paths()
+        if path in paths or path.rstrip("/") in paths:
+            raise ValueError(f"The server has an endpoint at {path!r}. Choose another path for the custom route.")
+
+    def _endpoint_paths(self) -> list[str]:
+        """Return the paths of the endpoints, without those of probes and custom routes."""
+        folder = self.path.rstrip("/")
+        paths = [self.path, folder, self._sse, self.http_options.websocket]
         if self.services.uploads is not None:
-            paths.append(f"{self.path.rstrip('/')}/uploads")
+            paths.append(f"{folder}/uploads")
         if self.has_card:
-            paths.append(self.path.rstrip("/") + CARD_PATH)
+            paths.append(folder + CARD_PATH)
         if self.metadata is not None:
             paths += self.metadata.paths
         if self.proxy is not None:
             paths += self.proxy.paths
-        if path in paths or path.rstrip("/") in paths:
-            raise ValueError(f"The server has an endpoint at {path!r}. Choose another path for the custom route.")
+        return [path for path in paths if path is not None]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of HTTP requests that the server answers, see `MCPServer.paths`."""
+        folder = self.path.rstrip("/")
+        paths = [*self._endpoint_paths(), f"{folder}/", *(route.path for route in self.routes)]
+        if self.services.uploads is not None:
+            paths.append(f"{folder}/uploads/{{file:path}}")
+        if self.has_health:
+            paths += [LIVE, READY]
+        return [path for path in dict.fromkeys(paths) if path and path != self.http_options.websocket]
 
     def fix_routes(self, function: str) -> None:
         """Refuse further custom routes, because a function has registered the existing ones."""

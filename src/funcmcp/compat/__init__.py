@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         FileResource,
         FunctionPrompt,
         FunctionResource,
+        FunctionResourceTemplate,
         FunctionTool,
+        HttpResource,
         Prompt,
         Resource,
         ResourceTemplate,
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
         PromptError,
         ResourceError,
         ResourceNotFoundError,
+        ResourceSecurityError,
         ToolError,
         ValidationError,
     )
@@ -102,7 +105,12 @@ if TYPE_CHECKING:
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
-    from funcmcp._compat.security import RequestStateSecurity, ResourceSecurity, ResourceSecurityError
+    from funcmcp._compat.security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        RequestStateSecurity,
+        ResourceSecurity,
+    )
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
@@ -157,7 +165,9 @@ _HOMES = {
         "FileResource",
         "FunctionPrompt",
         "FunctionResource",
+        "FunctionResourceTemplate",
         "FunctionTool",
+        "HttpResource",
         "Prompt",
         "Resource",
         "ResourceTemplate",
@@ -206,6 +216,7 @@ _HOMES = {
         "PromptError",
         "ResourceError",
         "ResourceNotFoundError",
+        "ResourceSecurityError",
         "ToolError",
         "ValidationError",
     ],
@@ -226,7 +237,12 @@ _HOMES = {
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
-    "_compat.security": ["RequestStateSecurity", "ResourceSecurity", "ResourceSecurityError"],
+    "_compat.security": [
+        "DEFAULT_RESOURCE_SECURITY",
+        "INHERIT_SECURITY",
+        "RequestStateSecurity",
+        "ResourceSecurity",
+    ],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
@@ -245,6 +261,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "INHERIT_SECURITY",
     "AcceptedElicitation",
     "AccessToken",
     "ArgTransform",
@@ -281,7 +299,9 @@ __all__ = [
     "FileResource",
     "FunctionPrompt",
     "FunctionResource",
+    "FunctionResourceTemplate",
     "FunctionTool",
+    "HttpResource",
     "Icon",
     "Image",
     "InsufficientScopeError",

@@ -506,17 +506,26 @@ LIST_TYPES = [list[str], "list[int] | None", tuple[str, ...], set[str], Annotate
 
 
 @pytest.mark.parametrize("hint", LIST_TYPES)
-@pytest.mark.parametrize(("uri", "advice"), [("menu://x{?tags}", "{?tags*}"), ("menu://{tags}", "{tags*}")])
-def test_a_list_for_a_variable_that_is_one_text_is_refused_with_advice(
-    mcp: MCPServer, hint: Any, uri: str, advice: str
-) -> None:
+def test_a_list_for_a_part_of_a_path_is_refused_with_advice(mcp: MCPServer, hint: Any) -> None:
     def today(tags: Any = None) -> str:
         return ""
 
     today.__annotations__["tags"] = hint
     with pytest.raises(RegistrationError) as caught:
-        mcp.resource(uri)(today)
-    assert str(caught.value) == f"today: 'tags' is a list, so write {advice} in the URI."
+        mcp.resource("menu://{tags}")(today)
+    assert str(caught.value) == "today: 'tags' is a list, so write {tags*} in the URI."
+
+
+@pytest.mark.parametrize(
+    ("query", "tags"), [("", []), ("?tags=a,b", ["a", "b"]), ("?tags=a%2Cb,c", ["a,b", "c"]), ("?tags=", [])]
+)
+async def test_a_list_of_the_query_is_joined_with_commas(mcp: MCPServer, query: str, tags: list[str]) -> None:
+    @mcp.resource("menu://x{?tags,user-id}{&n}")
+    def today(user_id: str = "", tags: list[str] = [], n: int = 1) -> list[Any]:  # noqa: B006 - it is not changed
+        return [user_id, tags, n]
+
+    joined = "&" if query else "?"
+    assert as_json(await text_of(mcp, f"menu://x{query}{joined}user-id=me&n=2")) == ["me", tags, 2]
 
 
 @pytest.mark.parametrize("hint", [str, int, "bool | None", Level])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     ListerCall: TypeAlias = "FunctionCall[str, list[dict[str, Any]]]"
     """Its settings are the scheme of the resources' URIs."""
 
-    ResourceRead: TypeAlias = "FunctionCall[ResourceSettings, EncodedResult, str, Values]"
+    ResourceRead: TypeAlias = "FunctionCall[ResourceSettings, EncodedResult | dict[str, Any], str, Values]"
 
 
 class ResourceSettings(NamedTuple):
@@ -78,7 +78,7 @@ def _new_reader(call: ResourceRead) -> Callable[[str, Values], dict[str, Any]]:
     return read
 
 
-def _new_renderer(call: ResourceRead) -> Callable[..., Callable[[Any], EncodedResult]]:
+def _new_renderer(call: ResourceRead) -> Callable[..., Callable[[Any], EncodedResult | dict[str, Any]]]:
     _, mime_type, ui = call.settings
     writer = ContentsWriter(call.name, call.signature.returns(), mime_type=mime_type, ui=ui)
     return lambda _context, uri, _values: functools.partial(writer.result, uri)
@@ -125,7 +125,7 @@ def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter
     Raises:
         RegistrationError: A parameter and its variable differ in this. The text says how to write the template.
     """
-    multiple = template.exploded | template.repeated
+    multiple = template.exploded | template.repeated | template.joined
     for parameter in parameters:
         variable, annotation = parameter.name, parameter.annotation
         if variable in template.variables and variable not in multiple and _is_list(annotation):
@@ -133,6 +133,11 @@ def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter
             raise RegistrationError(f"{name}: {variable!r} is a list, so write {expression} in the URI.")
         if variable in template.repeated and _is_single(annotation):
             raise RegistrationError(f"{name}: {{?{variable}*}} takes several values, so {variable!r} must be a list.")
+
+
+def lists_in(parameters: Iterable[Parameter]) -> set[str]:
+    """Return the names of the parameters for which only a list fits."""
+    return {parameter.name for parameter in parameters if _is_list(parameter.annotation)}
 
 
 def _is_list(annotation: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.calling.completers import completers_of
 from funcmcp._authoring.calling.function_call import FeatureFunction, FunctionCall
-from funcmcp._authoring.calling.resource_read import LISTER_CALL, RESOURCE_CALL, ResourceSettings, check_lists
+from funcmcp._authoring.calling.resource_read import LISTER_CALL, RESOURCE_CALL, ResourceSettings, check_lists, lists_in
 from funcmcp._authoring.features.decorators import FeatureKind, mark
 from funcmcp._authoring.features.options import FeatureOptions, checked_options
 from funcmcp._authoring.features.permissions import AccessOptions, access_of
@@ -24,7 +24,7 @@ from funcmcp._authoring.features.registration_checks import (
 from funcmcp._authoring.results.resource_contents import media_type_of
 from funcmcp._authoring.schemas.json_values import check_json
 from funcmcp._authoring.signatures.annotations import description_mark
-from funcmcp._authoring.signatures.signature import EMPTY
+from funcmcp._authoring.signatures.signature import EMPTY, Signature
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.apps import PAGE_TYPE, is_page
 from funcmcp._protocol.uri_template import InvalidTemplateError, URITemplate
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.resource_read import ListerCall, ResourceRead
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.features.ui import UIResource
-    from funcmcp._authoring.signatures.signature import Signature
 
 
 class ResourceOptions(FeatureOptions, total=False):
@@ -87,6 +86,9 @@ def make_resource(
     options = checked_options(options, ResourceOptions)
     template = URITemplate(uri)
     feature = named_function("resource", function, options, services, owner)
+    if template.optional:
+        types = Signature(function, bound=owner is not None).try_types()
+        template = URITemplate(uri, joined=() if types is None else lists_in(types.parameters))
     _check_options(feature.name, options, template)
     mime_type = options.get("mime_type") or (PAGE_TYPE if is_page(uri) else None)
     ui = options.get("ui")

@@ -17,7 +17,7 @@ from funcmcp._objects.public_names import public
 from funcmcp._protocol.content_blocks import BLOCK_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias, TypedDict, Unpack
 
     class BlockDetails(TypedDict, total=False):
@@ -320,6 +320,19 @@ class Contents:
             "_meta": meta,
         }
         self.wire: dict[str, Any] = without_none(members)
+
+
+class ContentsResult(list[Any]):
+    """All contents of a resource, with the ``_meta`` of the result.
+
+    Args:
+        contents: The `Contents` objects.
+        meta: A JSON object that is sent as ``_meta`` of the result.
+    """
+
+    def __init__(self, contents: Iterable[Contents], meta: Mapping[str, Any] | None = None) -> None:
+        super().__init__(contents)
+        self.meta: Mapping[str, Any] | None = meta
 
 
 def contents_of_file(data: bytes, media_type: str | None) -> Contents:

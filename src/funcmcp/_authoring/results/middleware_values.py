@@ -63,7 +63,8 @@ def _resource_result(value: Any, context: RequestContext) -> dict[str, Any] | No
 
     mime_type = None if context.feature is None else _definition_of(context).get("mimeType")
     writer = ContentsWriter("middleware", EMPTY, mime_type=mime_type, ui=None)
-    return writer.result(str(context.request.params["uri"]), value).result()
+    result = writer.result(str(context.request.params["uri"]), value)
+    return result if isinstance(result, dict) else result.result()
 
 
 def _prompt_result(value: Any, context: RequestContext) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from funcmcp._authoring.results.content import Content, Contents, base64
+from funcmcp._authoring.results.content import Content, Contents, ContentsResult, base64
 from funcmcp._authoring.results.pictures import picture_of
 from funcmcp._authoring.results.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp._authoring.results.sdk_results import converted, is_sdk_type
@@ -52,7 +52,7 @@ class ContentsWriter:
         self._write_json = _json_writer(annotation, name)
         self._convert_text = text_conversion(annotation, name)
 
-    def result(self, uri: str, value: Any) -> EncodedResult:
+    def result(self, uri: str, value: Any) -> EncodedResult | dict[str, Any]:
         """Return the result for a returned value.
 
         Raises:
@@ -61,6 +61,9 @@ class ContentsWriter:
         """
         if value is None:
             raise ResourceNotFound(uri)
+        if isinstance(value, ContentsResult):
+            contents = [self._contents_of(uri, part) for part in value]
+            return {"contents": contents} if value.meta is None else {"contents": contents, "_meta": dict(value.meta)}
         picture = picture_of(value)
         if picture is not None:
             return self.result(uri, Contents(blob=picture.data, mime_type=picture.media_type))
@@ -111,12 +114,15 @@ class ContentsWriter:
         )
 
     def _whole_contents(self, uri: str, value: Contents) -> bytes:
+        return encode(self._contents_of(uri, value))
+
+    def _contents_of(self, uri: str, value: Contents) -> dict[str, Any]:
         contents: dict[str, Any] = {"uri": uri, **value.wire}
         default_type = _TEXT_TYPE if "text" in contents else _BINARY_TYPE
         contents.setdefault("mimeType", self._mime_type or default_type)
         if self._ui is not None:
             contents["_meta"] = {"ui": self._ui, **contents.get("_meta", {})}
-        return encode(contents)
+        return contents
 
 
 def _json_writer(annotation: Any, name: str) -> Callable[[Any], bytes]:

@@ -89,7 +89,7 @@ class Lookup:
         Raises:
             InvalidParams: The first template that matches refuses a value, because it could leave the place that the
                 template stands for, such as ``..`` in a path.
-            ResourceNotFound: No resource and no template reads the URI.
+            ResourceNotFound: No resource and no template reads the URI, or the template hides that it refuses a value.
         """
         key = self._catalog.resources.key_like(uri)
         if key is not None:
@@ -104,6 +104,8 @@ class Lookup:
             try:
                 values = template.template.match(uri)
             except UnsafeValueError as error:
+                if error.is_hidden:
+                    raise ResourceNotFound(uri) from error
                 raise InvalidParams(str(error), {"uri": uri}) from None
             if values is not None:
                 if len(self._matches) >= MAX_MATCHES:

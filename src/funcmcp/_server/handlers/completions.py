@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.errors import InvalidParams
 from funcmcp._protocol.jsonrpc import without_nulls
+from funcmcp._protocol.uri_template import variable_name
 from funcmcp._server.catalog.features import ResourceTemplate
 from funcmcp._server.handlers.prompts import strings_of
 
@@ -45,6 +46,8 @@ class Completions:
             raise InvalidParams('"context" must be an object.')
         arguments = strings_of(without_nulls(completion_context).get("arguments", {}), "context.arguments")
         name = argument["name"]
+        if isinstance(feature, ResourceTemplate):
+            name = variable_name(name)
         completer = feature.completers.get(name)
         if completer is None:
             if name not in _argument_names(feature):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TextResource,
         Tool,
     )
+    from funcmcp._compat.security import ResourceSecurityError
 
 _HOMES = {
     "_compat.sdk_components": [
@@ -38,6 +39,7 @@ _HOMES = {
         "TextResource",
         "Tool",
     ],
+    "_compat.security": ["ResourceSecurityError"],
 }
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "FunctionResource",
     "Prompt",
     "Resource",
+    "ResourceSecurityError",
     "ResourceTemplate",
     "TextResource",
     "Tool",

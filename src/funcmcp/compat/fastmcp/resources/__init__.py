@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import DirectoryResource as DirectoryResource
     from funcmcp.compat import FileResource as FileResource
     from funcmcp.compat import FunctionResource as FunctionResource
+    from funcmcp.compat import HttpResource as HttpResource
     from funcmcp.compat import Resource as Resource
     from funcmcp.compat import ResourceContent as ResourceContent
     from funcmcp.compat import ResourceResult as ResourceResult
@@ -28,6 +29,7 @@ else:
             "DirectoryResource",
             "FileResource",
             "FunctionResource",
+            "HttpResource",
             "Resource",
             "ResourceContent",
             "ResourceResult",

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import FunctionResourceTemplate as FunctionResourceTemplate
     from funcmcp.compat import ResourceTemplate as ResourceTemplate
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
+            "FunctionResourceTemplate",
             "ResourceTemplate",
         ],
     })

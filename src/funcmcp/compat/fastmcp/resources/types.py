@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import BinaryResource as BinaryResource
     from funcmcp.compat import DirectoryResource as DirectoryResource
     from funcmcp.compat import FileResource as FileResource
+    from funcmcp.compat import HttpResource as HttpResource
     from funcmcp.compat import TextResource as TextResource
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
@@ -15,6 +16,7 @@ else:
             "BinaryResource",
             "DirectoryResource",
             "FileResource",
+            "HttpResource",
             "TextResource",
         ],
     })

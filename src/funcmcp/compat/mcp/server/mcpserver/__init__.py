@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import Audio as Audio
     from funcmcp.compat import CancelledElicitation as CancelledElicitation
     from funcmcp.compat import Context as Context
+    from funcmcp.compat import DEFAULT_RESOURCE_SECURITY as DEFAULT_RESOURCE_SECURITY
     from funcmcp.compat import DeclinedElicitation as DeclinedElicitation
     from funcmcp.compat import Elicit as Elicit
     from funcmcp.compat import ElicitationResult as ElicitationResult
@@ -42,6 +43,7 @@ else:
             "Audio",
             "CancelledElicitation",
             "Context",
+            "DEFAULT_RESOURCE_SECURITY",
             "DeclinedElicitation",
             "Elicit",
             "ElicitationResult",

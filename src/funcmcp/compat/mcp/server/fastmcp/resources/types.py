@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import HttpResource as HttpResource
     from funcmcp.compat.mcp import BinaryResource as BinaryResource
     from funcmcp.compat.mcp import DirectoryResource as DirectoryResource
     from funcmcp.compat.mcp import FileResource as FileResource
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from funcmcp.compat.mcp import TextResource as TextResource
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "HttpResource",
+        ],
         "funcmcp.compat.mcp": [
             "BinaryResource",
             "DirectoryResource",

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import DEFAULT_RESOURCE_SECURITY as DEFAULT_RESOURCE_SECURITY
     from funcmcp.compat import ResourceSecurity as ResourceSecurity
-    from funcmcp.compat import ResourceSecurityError as ResourceSecurityError
+    from funcmcp.compat.mcp import ResourceSecurityError as ResourceSecurityError
     from funcmcp.compat.mcp import ResourceTemplate as ResourceTemplate
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
+            "DEFAULT_RESOURCE_SECURITY",
             "ResourceSecurity",
-            "ResourceSecurityError",
         ],
         "funcmcp.compat.mcp": [
+            "ResourceSecurityError",
             "ResourceTemplate",
         ],
     })
