@@ -186,23 +186,28 @@ class DirectCalls:
             method: The method of the list.
             rules: The rules of the client's session; None if it sees what other clients see.
         """
-        server = self._server
-        routes = self._author_routes()
-        client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
-        context = DirectContext(routes.route(Request(1, method, {})), client, None, every_version=True)
-        context.rules = rules
-        if server.provided is not None:
-            await server.provided.ready()
-        features: list[Any] = await routes.lists[method].features_for(context)
+        context = self._author_context(method, rules)
+        if self._server.provided is not None:
+            await self._server.provided.ready()
+        features: list[Any] = await self._author_routes().lists[method].features_for(context)
         return features
+
+    def _author_context(self, method: str, rules: Rules | None) -> DirectContext:
+        """Return the context of a request without params, of the server's author, for a list of all versions."""
+        server = self._server
+        client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
+        context = DirectContext(self._author_routes().route(Request(1, method, {})), client, None, every_version=True)
+        context.rules = rules
+        return context
 
     def _author_routes(self) -> Routes:
         """Return the routes of the server's author, without a guard."""
         server = self._server
         if self._unguarded_routes is None:
             self._unguarded_routes = Routes(server.parts._replace(guard=None))
-        if server.provided is not None:
-            for method_of_list, features in self._unguarded_routes.lists.items():
+        for method_of_list, features in self._unguarded_routes.lists.items():
+            features.view = server.view
+            if server.provided is not None:
                 features.provided = server.routes.lists[method_of_list].provided
         return self._unguarded_routes
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVarTuple, Unpack
 
     from funcmcp._app.mcp_server import MCPServer
+    from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.feature_context import Context as InnerContext
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
@@ -344,6 +345,26 @@ class Context(Generic[*Types]):
     async def reset_visibility(self) -> None:
         """Forget the rules of this client. Errors are those of `enable_components`."""
         await self._change_visibility(None)
+
+    async def send_notification(self, notification: Any) -> None:
+        """Send a notification of ``mcp.types`` to the client."""
+        message = plain(notification)
+        await self._request.notify(message["method"], message.get("params"))
+
+    # For transforms
+
+    @property
+    def caller(self) -> Principal | None:
+        """The caller of the request; None for callers without credentials, and for the server's author."""
+        return None if self._call is None else self._call.request.principal
+
+    async def call_other_tool(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the result of another tool for this call: with the rights of its caller, and with its questions."""
+        from funcmcp._providers.features_as_tools import asked  # noqa: PLC0415 - few tools call others
+
+        server: Any = self._server
+        params = {"name": name, "arguments": arguments}
+        return await asked(server._server, self._request, "tools/call", params, dict)  # noqa: SLF001 - a part of it
 
     async def _change_visibility(self, rule: ComponentRule | None) -> None:
         server: Any = self._server

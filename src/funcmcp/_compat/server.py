@@ -490,19 +490,7 @@ class FastMCP(ServerLists):
             return component
         for option in ignored_component_options(component.options, component.kind):
             note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind)
-        if component.kind == "prompt":
-            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(
-            feature,
-            handler=self._with_context(
-                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
-            ),
-            shown_if=condition_of(component),
-        )
-        if self._completion is not None:
-            feature = with_completion(feature, self._completion)
+        feature = self.made_feature(component)
         if not self._makes_way(component, feature):
             return component
         previous = self._components.get(component.key)
@@ -517,6 +505,23 @@ class FastMCP(ServerLists):
         self._components[component.key] = component
         self._features[component.key] = feature
         return component
+
+    def made_feature(self, component: Component) -> Any:
+        """Return a component as a feature of funcmcp, without adding it."""
+        options = component_options(component.options, component.kind)
+        if component.kind == "prompt":
+            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
+        feature = _MAKERS[component.kind](self, component, options)
+        feature = replace(
+            feature,
+            handler=self._with_context(
+                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
+            ),
+            shown_if=condition_of(component),
+        )
+        if self._completion is not None:
+            feature = with_completion(feature, self._completion)
+        return feature
 
     def _makes_way(self, component: Component, feature: Any) -> bool:
         """Return whether a feature can be added, after one of the same name and version was removed.
@@ -673,20 +678,25 @@ class FastMCP(ServerLists):
         super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
 
     def add_transform(self, transform: Any) -> None:
-        """Add a transform of `funcmcp.transforms`, or `BM25SearchTransform`, which is a search for tools.
+        """Add a transform behind the existing ones.
+
+        Args:
+            transform: One of `funcmcp.compat`, one of the author's own that inherits from `funcmcp.compat.Transform`,
+                or one of `funcmcp.transforms`.
 
         Raises:
-            TypeError: The transform is one of FastMCP.
+            TypeError: It is something else.
+            RegistrationError: The server is mounted already, and the transform is the author's own.
         """
-        from funcmcp._compat.search_transforms import BM25SearchTransform  # noqa: PLC0415 - few servers have transforms
         from funcmcp._compat.transforms import BuiltInTransform, Visibility  # noqa: PLC0415 - as above
+        from funcmcp._compat.transforms import Transform as CompatTransform  # noqa: PLC0415 - as above
         from funcmcp._server.catalog.transformed import Transform  # noqa: PLC0415 - as above
 
         catalog = self._server.catalog
-        if isinstance(transform, Visibility):
+        if isinstance(transform, CompatTransform) and (self.has_view or not isinstance(transform, BuiltInTransform)):
+            self.view.add(transform)
+        elif isinstance(transform, Visibility):
             catalog.set_visibility(transform.rule)
-        elif isinstance(transform, BM25SearchTransform):
-            transform.add_to(self)
         elif isinstance(transform, BuiltInTransform):
             catalog.fix_visibility()
             for native in transform.native():

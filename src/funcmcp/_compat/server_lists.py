@@ -11,7 +11,7 @@ from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplat
 from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
 from funcmcp._compat.resource_functions import texts_of
 from funcmcp._compat.transports import ServerTransports
-from funcmcp._compat.versions import exact_version, newest_matching
+from funcmcp._compat.versions import newest_matching
 from funcmcp._compat.visibility import component_rule
 from funcmcp._protocol.errors import MCPError
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._auth.principal import Principal
+    from funcmcp._compat.transform_view import TransformView
     from funcmcp._compat.versions import VersionSpec
+    from funcmcp._compat.visibility import ComponentRule
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult
+    from funcmcp._server.connections.conversation import Rules
 
 
 class ServerLists(ServerTransports):
@@ -48,7 +51,7 @@ class ServerLists(ServerTransports):
         """
         only = options.pop("only", False)
         rule = component_rule({"names": names, "keys": keys, **options}, shows=True, only=only)
-        self._server.catalog.set_visibility(rule)
+        self._add_rule(rule)
         return self
 
     def disable(  # type: ignore[override] # more options
@@ -56,8 +59,37 @@ class ServerLists(ServerTransports):
     ) -> Self:
         """Hide components from clients. The arguments are those of `enable` but ``only``."""
         rule = component_rule({"names": names, "keys": keys, **options}, shows=False)
-        self._server.catalog.set_visibility(rule)
+        self._add_rule(rule)
         return self
+
+    def _add_rule(self, rule: ComponentRule) -> None:
+        if not self.has_view:
+            self._server.catalog.set_visibility(rule)
+            return
+        from funcmcp._compat.transforms import RuleTransform  # noqa: PLC0415 - few servers have such transforms
+
+        self.view.add(RuleTransform(rule))
+        self._server.publish_lists()
+
+    # Transforms for each request
+
+    _view: TransformView | None = None
+
+    @property
+    def has_view(self) -> bool:
+        """Whether transforms are asked by each request."""
+        return self._view is not None
+
+    @property
+    def view(self) -> TransformView:
+        """The transforms that are asked by each request."""
+        if self._view is None:
+            from funcmcp._compat.transform_view import TransformView  # noqa: PLC0415 - few servers have such transforms
+
+            view = TransformView(self)
+            self._server.set_view(view)
+            self._view = view
+        return self._view
 
     # Lists
 
@@ -108,16 +140,22 @@ class ServerLists(ServerTransports):
             name: The name.
             version: The versions that count. By default it is the newest one.
         """
+        if self.has_view:
+            return await self._in_view("tools/list", name, version)
         tools = await self._visible("tools/list", ListedTool)
         return newest_matching((tool for tool in tools if tool.name == name), version)
 
     async def get_resource(self, uri: Any, version: VersionSpec | None = None) -> ListedResource | None:
         """Return the resource of a URI, as `get_tool` does; None for one that a template has."""
+        if self.has_view:
+            return await self._in_view("resources/list", str(uri), version)
         resources = await self._visible("resources/list", ListedResource)
         return newest_matching((item for item in resources if item.uri == str(uri)), version)
 
     async def get_resource_template(self, uri: Any, version: VersionSpec | None = None) -> ListedTemplate | None:
         """Return the template of a URI that it matches, or of its own text, as `get_tool` does."""
+        if self.has_view:
+            return await self._in_view("resources/templates/list", str(uri), version)
         from funcmcp._protocol.uri_template import URITemplate  # noqa: PLC0415 - few servers look for templates
 
         templates = await self._visible("resources/templates/list", ListedTemplate)
@@ -141,24 +179,33 @@ class ServerLists(ServerTransports):
             options["arguments"] = version
         if options or self._renders_prompts:
             return await self.rendered(name, **options)
-        prompts = await self._visible("prompts/list", ListedPrompt)
         spec = None if isinstance(version, Mapping) else version
+        if self.has_view:
+            return await self._in_view("prompts/list", name, spec)
+        prompts = await self._visible("prompts/list", ListedPrompt)
         return newest_matching((item for item in prompts if item.name == name), spec)
 
     async def rendered(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> GetPromptResult:
         """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""
         return await super().get_prompt(name, arguments, **options)
 
+    async def _in_view(self, method: str, key: str, version: VersionSpec | None) -> Any:
+        """Return what the transforms that are asked by each request have under a name or URI."""
+        return await self.view.component(method, key, version, self._author_context(method, self._client_rules()))
+
+    def _client_rules(self) -> Rules | None:
+        """Return the rules of the client whose request runs; None if it sees what other clients see."""
+        context = context_variable.get()
+        return None if context is None or context.fastmcp is not self else context.session_rules
+
     async def _visible(self, method: str, listed: type[Any]) -> list[Any]:
         """Return the components of a list that clients see, or the session of the request that runs, in all versions.
 
         No middleware takes part, so that middleware itself can look at components.
         """
-        context = context_variable.get()
-        rules = None if context is None or context.fastmcp is not self else context.session_rules
-        features = await self._direct_features(method, rules)
+        features = await self._direct_features(method, self._client_rules())
         registry = self._server.routes.lists[method].registry
-        return [with_tags(listed(registry.describe(feature)), self) for feature in features]
+        return [with_tags(listed(registry.describe(feature)), self, feature) for feature in features]
 
     # Calls
 
@@ -184,10 +231,10 @@ class ServerLists(ServerTransports):
         options.pop("run_middleware", None)
         if version is None:
             return await super().call_tool(name, arguments, **options)
-        tools = [tool for tool in await self._visible("tools/list", ListedTool) if tool.name == name]
-        if newest_matching(tools, version) is None:
+        tool = await self.get_tool(name, version)
+        if tool is None:
             raise NotFoundError(f"Unknown tool: {name!r}")
-        return await super().call_tool(name, arguments, version=exact_version(version, tools), **options)
+        return await super().call_tool(name, arguments, version=tool.version, **options)
 
     async def read_resource(  # type: ignore[override] # a specification of versions
         self, uri: Any, *, version: VersionSpec | None = None, principal: Principal | None = None, **_: Any

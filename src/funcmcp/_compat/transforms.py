@@ -309,12 +309,55 @@ class Visibility(BuiltInTransform):
         return component.model_copy(update={"meta": {**meta, "fastmcp": {**fastmcp, "_internal": internal}}})
 
 
-class _Unset:
-    """The type of `_UNSET`."""
+class RuleTransform(Transform):
+    """A rule of ``mcp.enable`` or ``mcp.disable`` among transforms that are asked by each request.
 
+    Args:
+        rule: The rule.
+    """
 
-_UNSET: Any = _Unset()
-"""Stands for an option that was not chosen: None is a value."""
+    def __init__(self, rule: ComponentRule) -> None:
+        self._rule = rule
+        self._marks = {shows: Visibility(shows, match_all=True) for shows in (True, False)}
+
+    def _changed(self, component: Any) -> Any:
+        if component is None:
+            return None
+        if self._rule.matches_component(component):
+            return self._marks[self._rule.shows].changed(component)
+        return self._marks[False].changed(component) if self._rule.only else component
+
+    async def list_tools(self, tools: Sequence[Any]) -> Sequence[Any]:
+        """Return the tools, marked as hidden or shown."""
+        return [self._changed(tool) for tool in tools]
+
+    async def get_tool(self, name: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
+        """Return the tool, marked as hidden or shown."""
+        return self._changed(await call_next(name, version=version))
+
+    async def list_resources(self, resources: Sequence[Any]) -> Sequence[Any]:
+        """Return the resources, marked as hidden or shown."""
+        return [self._changed(resource) for resource in resources]
+
+    async def get_resource(self, uri: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
+        """Return the resource, marked as hidden or shown."""
+        return self._changed(await call_next(uri, version=version))
+
+    async def list_resource_templates(self, templates: Sequence[Any]) -> Sequence[Any]:
+        """Return the templates, marked as hidden or shown."""
+        return [self._changed(template) for template in templates]
+
+    async def get_resource_template(self, uri: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
+        """Return the template, marked as hidden or shown."""
+        return self._changed(await call_next(uri, version=version))
+
+    async def list_prompts(self, prompts: Sequence[Any]) -> Sequence[Any]:
+        """Return the prompts, marked as hidden or shown."""
+        return [self._changed(prompt) for prompt in prompts]
+
+    async def get_prompt(self, name: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
+        """Return the prompt, marked as hidden or shown."""
+        return self._changed(await call_next(name, version=version))
 
 
 @public("funcmcp.compat")

@@ -105,12 +105,12 @@ class ResourcesAsTools(Transform):
     async def _read(self, context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
         if not isinstance(arguments["uri"], str):
             raise WrongArguments([("uri", "must be a string")])
-        return await _asked(self._server, context, "resources/read", {"uri": arguments["uri"]}, self.resource_result)
+        return await asked(self._server, context, "resources/read", {"uri": arguments["uri"]}, self.resource_result)
 
     def _tool_of(self, template: ResourceTemplate) -> Tool:
         async def read(context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
             uri = template.template.expand({name: _as_text(value) for name, value in arguments.items()})
-            return await _asked(self._server, context, "resources/read", {"uri": uri}, _resource_result)
+            return await asked(self._server, context, "resources/read", {"uri": uri}, _resource_result)
 
         def schema() -> Mapping[str, Any]:
             if template.input_schema is not None:
@@ -187,7 +187,7 @@ class PromptsAsTools(Transform):
         self, context: RequestContext, name: object, values: dict[str, Any]
     ) -> dict[str, Any] | RawResponse:
         texts = {argument: _as_json_text(value) for argument, value in values.items()}
-        return await _asked(
+        return await asked(
             self._server, context, "prompts/get", {"name": name, "arguments": texts}, self._prompt_result
         )
 
@@ -277,7 +277,7 @@ def _schema_of_texts(properties: Mapping[str, Mapping[str, Any]], required: list
     return {"type": "object", "properties": schemas, "required": required}
 
 
-async def _asked(
+async def asked(
     server: Server,
     context: RequestContext,
     method: str,

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
         restrict_tag,
         run_auth_checks,
     )
+    from funcmcp._compat.catalog_transforms import (
+        BaseSearchTransform,
+        BM25SearchTransform,
+        CatalogTransform,
+        RegexSearchTransform,
+    )
     from funcmcp._compat.components import (
         BinaryResource,
         DirectoryResource,
@@ -104,7 +110,6 @@ if TYPE_CHECKING:
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
-    from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
         INHERIT_SECURITY,
@@ -138,6 +143,12 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "_compat.catalog_transforms": [
+        "BM25SearchTransform",
+        "BaseSearchTransform",
+        "CatalogTransform",
+        "RegexSearchTransform",
+    ],
     "_compat.features_as_tools": ["PromptsAsTools", "ResourcesAsTools"],
     "_compat.transforms": [
         "ArgTransformConfig",
@@ -236,7 +247,6 @@ _HOMES = {
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
-    "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.security": [
         "DEFAULT_RESOURCE_SECURITY",
         "INHERIT_SECURITY",
@@ -274,10 +284,12 @@ __all__ = [
     "AuthProvider",
     "AuthorizationError",
     "BM25SearchTransform",
+    "BaseSearchTransform",
     "BinaryResource",
     "CallArgument",
     "CallNext",
     "CancelledElicitation",
+    "CatalogTransform",
     "Context",
     "ContextManagerLifespan",
     "CurrentAccessToken",
