@@ -24,6 +24,8 @@ TOO_LONG = 450
 """Lines of two modules that are not put together."""
 
 STAND_ALONE = {
+    "funcmcp._providers.mounted_callers": "It is a kind of source for what has providers, and knows mounts.",
+    "funcmcp._compat.file_discovery": "It imports modules; the provider says when, and keeps what is in them.",
     "funcmcp._adapters.azure.triggers.invocation": "It reads what Azure passes, and registration describes features.",
     "funcmcp._adapters.azure.triggers.result_envelopes": "It writes what Azure reads; as above.",
     "funcmcp._adapters.azure.triggers.unsupported": "It says what Azure can't do, before anything is registered.",
@@ -33,6 +35,7 @@ STAND_ALONE = {
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
     "funcmcp._client.orphans": "A program of its own, which outlives the process.",
     "funcmcp._oauth_proxy.renewals": "Memory between requests; the settings only hold it.",
+    "funcmcp._compat.direct_calls": "What calls return and raise, which knows no lists.",
     "funcmcp._page.app_frame": "Another document, with a policy of its own.",
     "funcmcp._transports.http.admission.this_machine": "Which requests are refused, whatever the options are.",
     "funcmcp._providers.uri_references": "Where the protocol names resources; the prefix is one user of these places.",

@@ -231,3 +231,34 @@ async def test_functions_of_the_sdks_server_are_the_sdks_components() -> None:
     server = MCPServer("shop")
     server.tool()(asyncio.sleep)
     assert type(server._tool_manager.get_tool("sleep")).__module__ == "funcmcp.compat.mcp"
+
+
+async def test_a_tool_is_dumped_converts_values_and_runs_without_a_server() -> None:
+    def double(x: int) -> int:
+        """Double it."""
+        return 2 * x
+
+    tool = Tool.from_function(double)
+    dumped = tool.model_dump(exclude_none=True, exclude={"fn", "task_config"})
+    assert dumped == {
+        "name": "double",
+        "description": "Double it.",
+        "tags": set(),
+        "parameters": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"x": {"type": "integer"}},
+            "required": ["x"],
+        },
+        "output_schema": {
+            "type": "object",
+            "properties": {"result": {"type": "integer"}},
+            "required": ["result"],
+            "x-fastmcp-wrap-result": True,
+        },
+        "run_in_thread": True,
+    }
+    assert tool.convert_result(3).structured_content == {"result": 3}
+    assert (await tool.run({"x": 2})).structured_content == {"result": 4}
+    copied = ToolResult("a", {"b": 1}).model_copy(update={"meta": {"c": 2}})
+    assert (copied.structured_content, copied.meta) == ({"b": 1}, {"c": 2})

@@ -203,7 +203,7 @@ def stateful(mcp: FastMCP) -> FastMCP:
     """Add tools that return what a caller has stored, and that store something."""
 
     @mcp.tool()
-    async def exchange(ctx: Context, value: str = "") -> list[Any]:
+    async def exchange(ctx: Context, value: str = "") -> list[str | list[str] | None]:
         stored = [await ctx.get_state("session"), await ctx.get_state("request")]
         ctx.set_state("session", value)
         ctx.set_state("request", value, serializable=False)
@@ -256,7 +256,7 @@ async def test_state_of_a_request_reaches_tools_of_mounted_servers_and_no_other_
     above.mount(stateful(FastMCP("direct")), prefix="d")
 
     @above.tool
-    async def unstamp(ctx: Context) -> list[Any]:
+    async def unstamp(ctx: Context) -> list[int | str | None]:
         await ctx.delete_state("request")
         ctx.set_state("session", 1, serializable=False)
         first = await ctx.get_state("session")

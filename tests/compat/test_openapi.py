@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from funcmcp.compat import FastMCP, MCPType, RouteMap
+from funcmcp.compat import FastMCP, HTTPRoute, MCPType, OpenAPIProvider, RouteMap
 from funcmcp.testing import Client
 
 if TYPE_CHECKING:
@@ -73,14 +74,130 @@ async def test_a_function_decides_after_the_route_maps() -> None:
     assert await names(FastMCP.from_openapi(DOCUMENT, client(), route_map_fn=decide)) == ["list_orders_orders"]
 
 
-def test_what_is_not_supported_is_explained() -> None:
-    resources = [RouteMap(methods=["GET"], mcp_type=MCPType.RESOURCE)]
-    with pytest.raises(TypeError, match="makes tools of operations only"):
-        FastMCP.from_openapi(DOCUMENT, client(), route_maps=resources)
-    with pytest.raises(TypeError, match="mcp_component_fn is not supported"):
-        FastMCP.from_openapi(DOCUMENT, client(), mcp_component_fn=print)
-    with pytest.raises(TypeError, match="'headers', but calls in the process have no client"):
-        FastMCP.from_fastapi(FastAPI(), httpx_client_kwargs={"headers": {}})
+async def test_operations_become_resources_and_templates() -> None:
+    app = FastAPI(title="Shop")
+
+    @app.get("/orders/{number}", operation_id="order")
+    async def get_order(number: int) -> dict[str, int]:
+        return {"number": number}
+
+    @app.get("/orders", operation_id="orders")
+    async def list_orders() -> list[int]:
+        return [1]
+
+    maps = [
+        RouteMap(methods=["GET"], pattern=r"\{", mcp_type=MCPType.RESOURCE_TEMPLATE, mcp_tags={"one"}),
+        RouteMap(methods=["GET"], mcp_type=MCPType.RESOURCE),
+    ]
+    mcp = FastMCP.from_fastapi(app, route_maps=maps)
+    async with Client(mcp) as session:
+        assert [resource.uri for resource in await session.list_resources()] == ["resource://orders"]
+        templates = [template.uri_template for template in await session.list_resource_templates()]
+        assert templates == ["resource://order/{number}"]
+        whole = await session.read_resource("resource://orders")
+        assert (whole.contents[0].text, whole.contents[0].mime_type) == ("[1]", "application/json")
+        assert (await session.read_resource("resource://order/7")).contents[0].text == '{"number": 7}'
+        mcp.disable(tags={"one"})
+        assert await session.list_resource_templates() == []
+
+
+def by_body(request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(200, json={"path": request.url.path, "body": json.loads(request.content or b"null")})
+
+
+def posting(schema: dict[str, Any]) -> FastMCP:
+    """Return a server with one operation that has a number in its path and a body of a schema."""
+    operation = {
+        "operationId": "put",
+        "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+    }
+    document = {"openapi": "3.1.0", "info": {"title": "T", "version": "1"}, "paths": {"/{id}": {"put": operation}}}
+    http = httpx2.AsyncClient(base_url="https://api.example", transport=httpx2.MockTransport(by_body))
+    return FastMCP.from_openapi(document, http)
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "body"),
+    [
+        ({"type": "object", "properties": {"name": {}}}, {"id": 1, "name": "a"}, {"name": "a"}),
+        ({"type": "object", "properties": {"id": {}}}, {"id__path": 1, "id": 2}, {"id": 2}),
+        ({"type": "object", "properties": {"a": {}}, "additionalProperties": True}, {"id": 1, "a": 2}, {"a": 2}),
+        ({"type": "object", "additionalProperties": {}}, {"id": 1, "body": {"x": 1}}, {"x": 1}),
+        ({"type": "array", "title": "New Labels"}, {"id": 1, "new_labels": ["x"]}, ["x"]),
+        ({"type": "object", "properties": {"name": {}}}, {"id": 1, "name": "a", "unknown": 1}, {"name": "a"}),
+    ],
+)
+async def test_arguments_have_the_names_that_fastmcp_gives_them(
+    schema: dict[str, Any], arguments: dict[str, Any], body: Any
+) -> None:
+    async with Client(posting(schema)) as session:
+        result = await session.call_tool("put", arguments)
+    assert result["structuredContent"] == {"path": "/1", "body": body}
+
+
+async def test_a_function_changes_components() -> None:
+    def change(route: HTTPRoute, component: Any) -> None:
+        component.description = f"{route.method} of the API"
+        component.tags.add("api")
+
+    mcp = FastMCP.from_openapi(DOCUMENT, client(), mcp_component_fn=change)
+    async with Client(mcp) as session:
+        tools = await session.list_tools()
+        assert {tool["description"] for tool in tools} == {"GET of the API", "POST of the API", "DELETE of the API"}
+        mcp.disable(tags={"api"})
+        assert await session.list_tools() == []
+
+
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        (httpx2.Response(404, json={"detail": "no"}), 'HTTP error 404: Not Found - {"detail": "no"}'),
+        (httpx2.Response(500, text="<html>"), "HTTP error 500: Internal Server Error"),
+        (httpx2.Response(302, headers={"location": "/x"}), "HTTP error 302: Found - Location: /x"),
+        (httpx2.Response(429), "Rate limited by upstream API, please retry later"),
+    ],
+)
+async def test_errors_of_the_api_reach_the_client(response: httpx2.Response, text: str) -> None:
+    http = httpx2.AsyncClient(base_url="https://api.example", transport=httpx2.MockTransport(lambda _: response))
+    async with Client(FastMCP.from_openapi(DOCUMENT, http)) as session:
+        result = await session.call_tool("list_orders_orders", {})
+    assert result.is_error
+    assert text in result["content"][0]["text"]
+
+
+async def test_details_of_errors_are_masked() -> None:
+    http = httpx2.AsyncClient(
+        base_url="https://api.example", transport=httpx2.MockTransport(lambda _: httpx2.Response(500, text="secret"))
+    )
+    async with Client(FastMCP.from_openapi(DOCUMENT, http, mask_error_details=True)) as session:
+        result = await session.call_tool("list_orders_orders", {})
+    assert "secret" not in result["content"][0]["text"]
+
+
+async def test_headers_of_the_request_are_sent_without_credentials() -> None:
+    seen: list[httpx2.Headers] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.headers)
+        return httpx2.Response(200, json={})
+
+    http = httpx2.AsyncClient(
+        base_url="https://api.example", headers={"x-key": "own"}, transport=httpx2.MockTransport(answer)
+    )
+    mcp = FastMCP.from_openapi(DOCUMENT, http)
+    headers = {"authorization": "Bearer secret", "cookie": "a=b", "x-trace": "1", "x-key": "client"}
+    async with Client(mcp, headers=headers) as session:
+        await session.call_tool("list_orders_orders", {})
+    assert (seen[0].get("x-trace"), seen[0]["x-key"]) == ("1", "own")
+    assert "secret" not in str(seen[0].raw)
+    assert "cookie" not in seen[0]
+
+
+@pytest.mark.parametrize("document", [{}, {"openapi": "3.1.0", "info": {}, "paths": {}}])
+def test_a_document_without_servers_needs_a_client(document: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="OpenAPI spec"):
+        OpenAPIProvider(document)
 
 
 async def test_a_fastapi_application_is_called_in_the_process() -> None:

@@ -9,8 +9,9 @@ import pytest
 from pydantic import AnyUrl
 
 from funcmcp import MCPServer, compat
+from funcmcp._compat.proxy import _target_of
 from funcmcp.client import Client, HTTPEndpoint
-from funcmcp.compat import FastMCP, create_proxy
+from funcmcp.compat import FastMCP, FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient, create_proxy
 from tests.serving import serve
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def test_other_targets_are_errors(tmp_path: Path) -> None:
         create_proxy({"mcpServers": {"a": 5}})
 
 
-@pytest.mark.parametrize("name", ["FastMCPProxy", "MCPConfig", "ProxyClient", "ProxyProvider", "StatefulProxyClient"])
+@pytest.mark.parametrize("name", ["MCPConfig"])
 def test_other_names_of_proxies_say_what_to_use(name: str) -> None:
     with pytest.raises(ImportError, match=r"create_proxy|Upstream"):
         getattr(compat, name)
@@ -108,3 +109,43 @@ def test_a_server_of_funcmcp_says_what_to_use_in_place_of_as_proxy() -> None:
     server: Any = MCPServer("Plain")
     with pytest.raises(AttributeError, match=r"mcp\.mount\(funcmcp\.upstreams\.Upstream\(target\)\)"):
         server.as_proxy("https://example.com/mcp")
+
+
+@pytest.mark.parametrize("kind", [ProxyClient, StatefulProxyClient])
+async def test_a_proxy_provider_serves_another_server(kind: type[ProxyClient]) -> None:
+    mcp = FastMCP("Front")
+    mcp.add_provider(ProxyProvider(lambda: kind(adding())), namespace="math")
+    async with Client(mcp) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["math_add"]
+        assert (await client.call_tool("math_add", {"a": 1, "b": 2})).content[0]["text"] == "3"
+
+
+async def test_a_proxy_is_made_with_a_function() -> None:
+    proxy = FastMCPProxy(client_factory=lambda: ProxyClient(adding()), name="Proxy")
+    assert (proxy.name, await tools(proxy)) == ("Proxy", ["add"])
+
+
+async def test_the_rules_of_a_proxy_provider_hide_features() -> None:
+    provider = ProxyProvider(lambda: ProxyClient(adding()))
+    provider.disable(names={"add"})
+    assert await tools(FastMCP("Front", providers=[provider])) == []
+
+
+class Transport:
+    """What FastMCP's transports have."""
+
+    def __init__(self, **members: Any) -> None:
+        vars(self).update(members)
+
+
+def test_clients_of_fastmcp_are_targets() -> None:
+    url = Transport(transport=Transport(url="http://127.0.0.1:1/mcp", headers={"x-key": "1"}))
+    endpoint = _target_of(url)
+    assert (endpoint.url, dict(endpoint.headers)) == ("http://127.0.0.1:1/mcp", {"x-key": "1"})
+    command = _target_of(Transport(command="uvx", args=["shop"], env={"KEY": "1"}))
+    assert (command.command, command.env) == (("uvx", "shop"), {"KEY": "1"})
+
+
+def test_the_sign_in_of_a_client_is_not_dropped() -> None:
+    with pytest.raises(TypeError, match="auth"):
+        _target_of(Transport(url="http://127.0.0.1:1/mcp", headers={}, auth=object()))

@@ -137,7 +137,7 @@ async def test_methods_of_transforms_change_components() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: VersionFilter(), ValueError, "At least one"),
+        (VersionFilter, ValueError, "At least one"),
         (lambda: ToolTransformConfig(colour="red"), TypeError, "no option 'colour'"),
         (lambda: ArgTransformConfig(required=False), ValueError, "required must be True"),
         (lambda: ToolTransform({n: ToolTransformConfig(name="x") for n in "ab"}), ValueError, "duplicate target name"),

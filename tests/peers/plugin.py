@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import _pytest.raises
 import anyio
 import fastmcp.client.client
+import fastmcp.client.mixins.tools
 import fastmcp.client.transports
 import fastmcp.client.transports.inference
 import mcp
@@ -29,7 +30,7 @@ from funcmcp._compat.context import Context
 from funcmcp._compat.request_parts import AccessToken
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
-from funcmcp.compat import FastMCP, MCPServer
+from funcmcp.compat import FastMCP, MCPServer, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -110,6 +111,8 @@ def post_init(client: mcp.Client) -> None:
 
 for module in (fastmcp.client.client, fastmcp.client.transports, fastmcp.client.transports.inference):
     module.infer_transport = infer_transport
+for module in (fastmcp.client.client, fastmcp.client.mixins.tools):
+    module.ToolError = ToolError  # the class that the tests import, with the names of funcmcp
 mcp.Client.__post_init__ = post_init  # type: ignore[assignment, method-assign]
 
 

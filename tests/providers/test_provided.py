@@ -454,13 +454,31 @@ async def test_a_server_that_mounts_another_one_has_the_features_of_its_provider
         await above.call_tool("a_none")
 
 
-async def test_features_of_callers_are_not_mounted_which_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("kind", [Features, Searchable])
+async def test_features_of_callers_are_mounted(kind: Callable[..., Features]) -> None:
     above = MCPServer("above")
-    above.mount(shop(Features(per_caller=True)))
-    assert await names(above) == ["own"]
-    assert await names(above) == ["own"]
-    assert len(caplog.records) == 1
-    assert "Add the provider to above" in caplog.text
+    add = tool("add", tags=frozenset({"ada"}))
+    above.mount(shop(kind(add, template("data://{day}", tags=frozenset({"ada"})), per_caller=True)), "sub")
+    assert await names(above, ADA) == ["sub_own", "sub_add"]
+    assert await names(above, EVE) == ["sub_own"]
+    assert (await above.call_tool("sub_add", principal=ADA)).text == "add"
+    assert (await above.read_resource("data://sub/x", principal=ADA)).contents
+    with pytest.raises(MCPError, match="Unknown tool: sub_add"):
+        await above.call_tool("sub_add", principal=EVE)
+    with pytest.raises(MCPError, match="Resource not found"):
+        await above.read_resource("data://sub/x", principal=EVE)
+
+
+async def test_nothing_is_remembered_of_features_of_a_request() -> None:
+    provider = Features(tool("add"))
+    provider.per_request = True
+    mcp = shop(provider)
+    assert await names(mcp) == ["own", "add"]
+    assert (await mcp.call_tool("add")).text == "add"
+    provider.features = [tool("subtract")]
+    assert await names(mcp) == ["own", "subtract"]
+    with pytest.raises(MCPError, match="Unknown tool: add"):
+        await mcp.call_tool("add")
 
 
 async def test_resources_of_a_provider_are_read_through_tools() -> None:

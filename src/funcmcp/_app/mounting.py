@@ -137,10 +137,10 @@ class Mounting:
         self._calls = FeatureCalls(self._server.keys, self._server.parts.used_states, self._server.options.show_errors)
         self._tool_calls = ToolCalls(self._calls, self._server.results)
         catalog = above.server.catalog
-        all_transforms = listed_transforms(transforms)
+        self._transforms = listed_transforms(transforms)
         if namespace is not None:
-            all_transforms.append(namespace)
-        self._copies = TransformedFeatures(catalog.add, catalog.remove, all_transforms)
+            self._transforms.append(namespace)
+        self._copies = TransformedFeatures(catalog.add, catalog.remove, self._transforms)
 
     def add_features(self) -> None:
         """Add all features, and listen for changes; raise RegistrationError, and add none, if a name is taken."""
@@ -177,7 +177,7 @@ class Mounting:
         """Serve the features of the mounted server's providers, too."""
         from funcmcp._app.providing import follow  # noqa: PLC0415 - few servers have providers
 
-        follow(self._above, self._mounted)
+        follow(self._above, self._mounted, self._copy_of, self._transforms)
 
     def _changed(self, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister) and (feature.is_built_in or self._is_of_uploads(feature)):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from funcmcp._providers.mounted_callers import MountedCallers
 from funcmcp._providers.namespace import Namespace
 from funcmcp._providers.provided import Providers
 from funcmcp._providers.provider import Provider
@@ -11,7 +12,7 @@ from funcmcp._providers.remote import RemoteProvider
 from funcmcp._server.catalog.transformed import listed_transforms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from funcmcp._server.catalog.transformed import AnyTransform
     from funcmcp._serving.composition import ServerRuntime
@@ -43,9 +44,23 @@ def _check_provider(provider: object) -> None:
         )
 
 
-def follow(above: ServerRuntime, mounted: ServerRuntime) -> None:
-    """Serve the features of a mounted server's providers in the server above."""
-    _providers_of(above).add_mounted(mounted.server)
+def follow(
+    above: ServerRuntime,
+    mounted: ServerRuntime,
+    copy: Callable[[Any], Any],
+    transforms: Sequence[AnyTransform],
+) -> None:
+    """Serve the features of a mounted server's providers in the server above.
+
+    Args:
+        above: The server above.
+        mounted: The mounted server.
+        copy: Returns what the server above has of a feature.
+        transforms: Those of the mount.
+    """
+    _providers_of(above).add_mounted(
+        mounted.server, MountedCallers(above.server, _providers_of(mounted), copy, transforms)
+    )
 
 
 def _providers_of(runtime: ServerRuntime) -> Providers:

@@ -21,6 +21,7 @@ from funcmcp._compat.content import (
     PromptResult,
     ResourceContent,
     ResourceResult,
+    ToolResult,
     messages_in,
     resource_result,
     tool_result,
@@ -32,6 +33,8 @@ from funcmcp._compat.prompt_functions import converting, described_arguments
 from funcmcp._compat.resource_functions import check_template, read_values
 from funcmcp._compat.result_types import messages_of
 from funcmcp._compat.security import INHERIT_SECURITY
+from funcmcp._compat.task_config import TaskConfig, config_of
+from funcmcp._compat.tool_metadata import check_output_schema, check_timeout, warn_of_name, with_metadata
 from funcmcp._compat.versions import VersionSpec, checked_version
 from funcmcp._objects.mappings import only, without
 from funcmcp._objects.public_names import public
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    from funcmcp._compat.content import ToolResult
     from funcmcp._compat.context import Context
     from funcmcp._compat.security import ResourceSecurity
 
@@ -76,6 +78,21 @@ class DirectRuns(Protocol):
 
     def input_schema_of(self, component: Any) -> dict[str, Any]:
         """Return the JSON schema of the arguments of a component's function."""
+
+    def parameters_of(self, tool: Any) -> dict[str, Any]:
+        """Return the input schema of a tool, with references."""
+
+    def output_schema_of(self, tool: Any) -> dict[str, Any] | None:
+        """Return the output schema of a tool, with references."""
+
+    def result_of(self, tool: Any, value: Any) -> objects.CallToolResult:
+        """Return the result of a tool for a value."""
+
+    def dump_of(self, tool: Any) -> dict[str, Any]:
+        """Return the attributes of a tool."""
+
+    def tool_definition_of(self, tool: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the definition of a tool with changed members."""
 
 
 class Component:
@@ -133,8 +150,11 @@ class Component:
 
     @property
     def description(self) -> str | None:
-        """The description: the option, or the docstring."""
-        return self.options.get("description") or docstring(self.fn)
+        """The description: the option, or the docstring without what it says of parameters."""
+        description: str | None = self.options.get("description")
+        if description is not None:
+            return description
+        return docstring(self.fn, set(parameter_descriptions(self.fn).values())) or None
 
     @property
     def tags(self) -> set[str]:
@@ -150,6 +170,10 @@ class Component:
     def meta(self) -> Any:
         """The ``_meta``, if there is any."""
         return self.options.get("meta")
+
+    @meta.setter
+    def meta(self, meta: Mapping[str, Any] | None) -> None:
+        self.options["meta"] = meta
 
     def get_meta(self) -> dict[str, Any]:
         """Return the ``_meta`` with the tags and the version in ``"fastmcp"``."""
@@ -180,6 +204,10 @@ class Component:
         if self.describe is not None:
             return self.describe()
         return self.direct_runs.definition_of(self)
+
+    def finished(self, feature: Any) -> Any:
+        """Return the feature that a server has made of the component, for subclasses that change it."""
+        return feature
 
     def enable(self) -> None:
         """Show the component to clients, unless the tags that its server includes or excludes hide it."""
@@ -237,6 +265,11 @@ class Tool(Component):
     """
 
     kind = "tool"
+    marks_results: bool = True
+    """Whether results are written and marked as FastMCP does, rather than as the official SDK."""
+
+    takes_any_arguments: bool = False
+    """Whether the function gets arguments as they are: they are neither checked nor converted."""
 
     def __init__(
         self,
@@ -246,14 +279,21 @@ class Tool(Component):
         parameters: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        self.has_function: bool = fn is not None
+        self._schema = parameters
         if fn is None:
-            if type(self).run is Tool.run or name is None:
+            if name is None or (type(self).run is Tool.run and parameters is None):
                 raise TypeError(f"{type(self).__name__} needs a function, or a name and a method run.")
             fn = self._run_with
             options["input_schema"] = parameters or {"type": "object", "properties": {}}
         else:
+            name, options = with_metadata(fn, name, options)
             _check_name(fn, name)
-            _check_parameters(fn, self.kind)
+            if not self.takes_any_arguments:
+                _check_parameters(fn, self.kind)
+                check_output_schema(options.get("output_schema"))
+            check_timeout(fn, name, options)
+        warn_of_name(name)
         super().__init__(fn, name, **options)
 
     @classmethod
@@ -276,13 +316,38 @@ class Tool(Component):
     @property
     def parameters(self) -> dict[str, Any]:
         """The input schema."""
-        schema: dict[str, Any] = self.definition["inputSchema"]
-        return schema
+        if self._schema is None:
+            self._schema = self.direct_runs.parameters_of(self)
+        return self._schema
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
         """The output schema; None if it has none."""
-        return self.definition.get("outputSchema")
+        return self.direct_runs.output_schema_of(self)
+
+    @property
+    def timeout(self) -> float | None:
+        """The time limit of a call in seconds; None if it has none."""
+        return self.options.get("timeout")
+
+    @property
+    def task_config(self) -> TaskConfig:
+        """Whether the tool runs as a task."""
+        return config_of(self.options.get("task"))
+
+    def convert_result(self, raw_value: Any) -> ToolResult:
+        """Return the result of the tool for a value that its function would return."""
+        if isinstance(raw_value, ToolResult):
+            return raw_value
+        return tool_result(self.direct_runs.result_of(self, raw_value))
+
+    def model_dump(
+        self, *, exclude_none: bool = False, exclude: Any = (), include: Any = None, **_: Any
+    ) -> dict[str, Any]:
+        """Return the attributes of the tool as a dict."""
+        dumped = self.direct_runs.dump_of(self)
+        names = [name for name in dumped if name not in exclude and (include is None or name in include)]
+        return {name: dumped[name] for name in names if not exclude_none or dumped[name] is not None}
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool outside of its server, without its middleware.
@@ -294,6 +359,8 @@ class Tool(Component):
             Exception: What the function raised.
             ValidationError: The arguments are not those of the tool.
         """
+        if not self.has_function:
+            raise NotImplementedError("Subclasses must implement run()")
         outcome = await self.direct_runs.run(self, arguments, has_result=True)
         return tool_result(outcome.result)
 
@@ -302,7 +369,8 @@ class Tool(Component):
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
-        return sdk_object("Tool", {**self.definition, **overrides})
+        definition = self.direct_runs.tool_definition_of(self, overrides)
+        return sdk_object("Tool", {**definition, **overrides})
 
 
 FunctionTool = Tool
@@ -838,6 +906,18 @@ class ListedTool(Editable, objects.Tool):
         version = None if self.version is None else VersionSpec(eq=self.version)
         result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True, version=version)
         return tool_result(result)
+
+    @property
+    def timeout(self) -> float | None:
+        """The time limit of a call in seconds; None if it has none, or is one of another server."""
+        return None if self.source.component is None else self.source.component.timeout
+
+    @property
+    def task_config(self) -> TaskConfig:
+        """Whether the tool runs as a task."""
+        if self.source.component is not None:
+            return self.source.component.task_config
+        return config_of((self.get("execution") or {}).get("taskSupport"))
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""

@@ -190,13 +190,6 @@ def block_of(wire: Mapping[str, Any]) -> Any:
     return getattr(types, _SDK_BLOCKS[wire["type"]]).model_validate(wire)
 
 
-def _result_block(item: Any) -> Any:
-    """Return an item of a result's content as a block, if it is one or a text."""
-    if type(item) is str:
-        return block_of({"type": "text", "text": item})
-    return block_of(item.block) if isinstance(item, Content) else item
-
-
 @public("funcmcp.compat")
 class ToolResult(content.ToolResult):
     """A complete result of a tool.
@@ -221,22 +214,51 @@ class ToolResult(content.ToolResult):
         *,
         is_error: bool = False,
     ) -> None:
+        from funcmcp._compat.content_blocks import content_of  # noqa: PLC0415 - few programs make results
+        from funcmcp._compat.serialization import serialized  # noqa: PLC0415 - as above
+
         if content is None and structured_content is None:
             raise ValueError("Either content or structured_content must be provided")
-        if isinstance(structured_content, list | tuple | str | int | float):
-            name = type(structured_content).__name__
-            raise ValueError(  # noqa: TRY004 - as FastMCP does
-                f"structured_content must be a dict or None. Got {name}: {structured_content!r}. Tools should wrap "
-                "non-dict values based on their output_schema."
-            )
-        if content is None:
-            blocks: Sequence[Any] = ()
-        elif isinstance(content, list | tuple):
-            blocks = content
-        else:
-            blocks = [content]
-        blocks = [_result_block(block) for block in blocks]
+        if structured_content is not None:
+            structured = serialized(structured_content)
+            if not isinstance(structured, dict):
+                name = type(structured_content).__name__
+                raise ValueError(
+                    f"structured_content must be a dict or None. Got {name}: {structured_content!r}. Tools should wrap "
+                    "non-dict values based on their output_schema."
+                )
+            structured_content = structured
+        blocks = [block_of(block) for block in content_of(structured_content if content is None else content)]
         super().__init__(blocks, structured_content=structured_content, is_error=is_error, meta=meta)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, **_: Any) -> ToolResult:
+        """Return a copy with changed attributes."""
+        members = {
+            "content": list(self.content),
+            "structured_content": self.structured_content,
+            "meta": self.meta,
+            "is_error": self.is_error,
+            **(update or {}),
+        }
+        return ToolResult(**members)
+
+    def to_mcp_result(self) -> Any:
+        """Return the result in the forms of FastMCP.
+
+        Returns:
+            The content, or the content and the structured content; a ``CallToolResult`` of ``mcp.types`` if there is
+            more. Without the package `mcp`, that is in JSON form.
+        """
+        if self.meta is None and not self.is_error:
+            content = list(self.content)
+            return content if self.structured_content is None else (content, self.structured_content)
+        members = {
+            "content": [plain(block) for block in self.content],
+            "structuredContent": self.structured_content,
+            "isError": self.is_error,
+            "meta": self.meta,
+        }
+        return sdk_object("CallToolResult", members)
 
 
 @public("funcmcp.compat")

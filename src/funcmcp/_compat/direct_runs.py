@@ -9,16 +9,24 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from funcmcp._authoring.results.content import base64
+from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._authoring.signatures.partials import is_async
-from funcmcp._authoring.signatures.signature import Signature
+from funcmcp._authoring.signatures.signature import EMPTY, Signature
+from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import Outcome, Tool
 from funcmcp._compat.context import context_variable
-from funcmcp._compat.errors import ValidationError
-from funcmcp._compat.functions import collected, set_signature
+from funcmcp._compat.errors import McpError, ValidationError
+from funcmcp._compat.functions import adapted, collected, set_signature
+from funcmcp._compat.result_types import ResultConversion, ReturnedResult
 from funcmcp._compat.server import FastMCP
-from funcmcp._objects.mappings import only, without
+from funcmcp._compat.tool_output import finished
+from funcmcp._compat.tool_registration import output_of, timeout_error
+from funcmcp._objects.mappings import only
+from funcmcp._protocol.objects import CallToolResult
+from funcmcp._server.catalog.features import JSONResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +34,12 @@ if TYPE_CHECKING:
     from funcmcp._compat.context import Context
     from funcmcp._server.calls.context import RequestContext
 
-_OPTIONS = ("exclude_args", "output_schema", "structured_output", "tags", "timeout")
+_OPTIONS = ("exclude_args", "tags", "timeout")
 """Options of a tool that change what a run returns."""
+
+
+_TIMEOUT = -32000
+"""The code of the error of a run that took too long."""
 
 
 class _DirectServer(FastMCP):
@@ -53,35 +65,41 @@ class _DirectServer(FastMCP):
 class _Recorder:
     """Stores what a function returned or raised."""
 
-    def __init__(self, function: Callable[..., Any], *, has_result: bool) -> None:
+    def __init__(self, function: Callable[..., Any], *, in_thread: bool) -> None:
         self.value: Any = None
         self.error: Exception | None = None
         self.has_run = False
-        self._has_result = has_result
-        function = collected(function)
+        function = finished(function, self._store, in_thread=in_thread)
         self.function = self._asynchronous(function) if is_async(function) else self._plain(function)
-        hints = Signature(function).try_hints()
-        set_signature(self.function, function, hints if has_result else without(hints, "return"), ())
+        set_signature(self.function, function, Signature(function).try_hints(), ())
+
+    def _store(self, value: Any) -> None:
+        self.value = value
 
     def _plain(self, function: Callable[..., Any]) -> Any:
         def call(**arguments: Any) -> Any:
             self.has_run = True
             try:
-                self.value = function(**arguments)
+                return self._stored(function(**arguments))
             except Exception as error:  # noqa: BLE001 - `run` raises it
                 self.error = error
-            return self.value if self._has_result else None
+                return None
 
         return call
+
+    def _stored(self, value: Any) -> Any:
+        return None if value is None else self._awaited(value)
+
+    async def _awaited(self, value: Any) -> None:
+        try:
+            await value
+        except Exception as error:  # noqa: BLE001 - `run` raises it
+            self.error = error
 
     def _asynchronous(self, function: Callable[..., Any]) -> Any:
         async def call(**arguments: Any) -> Any:
             self.has_run = True
-            try:
-                self.value = await function(**arguments)
-            except Exception as error:  # noqa: BLE001 - `run` raises it
-                self.error = error
-            return self.value if self._has_result else None
+            await self._awaited(function(**arguments))
 
         return call
 
@@ -103,15 +121,46 @@ async def run(
     """
     server = _DirectServer("direct", show_errors=True)
     server.context = context
-    recorder = _Recorder(component.fn, has_result=has_result)
-    options = only(component.options, _OPTIONS) if has_result else {"output_schema": None}
-    server.add_tool(Tool(recorder.function, component.tool_name, **options))
-    result = await server.call_tool(component.tool_name, arguments)
+    recorder = _Recorder(component.fn, in_thread=component.options.get("run_in_thread") is not False)
+    options = only(component.options, _OPTIONS) if component.kind == "tool" else {}
+    tool = Tool(recorder.function, component.tool_name, **options, output_schema=None)
+    tool.takes_any_arguments = getattr(component, "takes_any_arguments", False)
+    server.add_tool(tool)
+    result = await server.direct_result(component.tool_name, _without_bytes(dict(arguments or {})))
     if recorder.error is not None:
         raise recorder.error
-    if result.is_error and not (recorder.has_run and has_result):
-        raise ValidationError(result["content"][0]["text"])
+    if result.is_error and tool.timeout is not None and result.text == timeout_error(tool.name, tool.timeout):
+        raise McpError(_TIMEOUT, result.text)
+    if result.is_error:
+        raise ValidationError(result.text)
+    if has_result:
+        result = _result_of(component, recorder.value)
     return Outcome(recorder.value, result)
+
+
+def _without_bytes(value: Any) -> Any:
+    """Return arguments with bytes in the form in which clients send them."""
+    if isinstance(value, bytes):
+        return base64(value)
+    if isinstance(value, dict):
+        return {name: _without_bytes(member) for name, member in value.items()}
+    return [_without_bytes(member) for member in value] if isinstance(value, list) else value
+
+
+def _result_of(component: Any, value: Any) -> CallToolResult:
+    """Return the result of a tool for a value that its function has returned."""
+    if component.marks_results:
+        return result_of(component, value)
+    hint = Signature(component.fn).try_hints().get("return", EMPTY)
+    conversion = ResultConversion(None if hint is EMPTY else hint)
+    if not conversion.is_needed or component.options.get("structured_output") is False:
+        result = rendering_of(Any if hint is EMPTY else hint, component.name).render(value)
+    else:
+        try:
+            result = rendering_of(conversion.hint, component.name).render(conversion.convert(value))
+        except ReturnedResult as returned:
+            result = rendering_of(Any, component.name).render(returned.result)
+    return CallToolResult(result.result() if isinstance(result, JSONResult) else cast("dict[str, Any]", result))
 
 
 def definition_of(component: Any) -> Mapping[str, Any]:
@@ -129,3 +178,71 @@ def input_schema_of(component: Any) -> dict[str, Any]:
     tool = Tool(collected(component.fn), component.tool_name, output_schema=None)
     schema: dict[str, Any] = definition_of(tool)["inputSchema"]
     return schema
+
+
+def parameters_of(tool: Any) -> dict[str, Any]:
+    """Return the input schema of a tool as FastMCP has it; funcmcp's own if pydantic can't describe an argument."""
+    handwritten: dict[str, Any] | None = tool.options.get("input_schema")
+    if handwritten is not None:
+        return handwritten
+    schema = None
+    if tool.marks_results:
+        from funcmcp._compat.input_schemas import input_schema_of as schema_of  # noqa: PLC0415 - loads pydantic
+
+        schema = schema_of(adapted(tool.fn, exclude=tool.options.get("exclude_args") or (), has_schema=False))
+    if schema is None:
+        schema = tool.definition["inputSchema"]
+    return schema
+
+
+def output_schema_of(tool: Any) -> dict[str, Any] | None:
+    """Return the output schema of a tool, with references."""
+    if not tool.marks_results:
+        schema: dict[str, Any] | None = tool.definition.get("outputSchema")
+        return schema
+    return output_of(tool).schema
+
+
+def result_of(tool: Any, value: Any) -> CallToolResult:
+    """Return the result of a tool for a value that its function would return."""
+    return CallToolResult(output_of(tool).result(value).wire)
+
+
+def dump_of(tool: Any) -> dict[str, Any]:
+    """Return the attributes of a tool with the names that FastMCP gives them."""
+    return {
+        "name": tool.name,
+        "version": tool.version,
+        "title": tool.title,
+        "description": tool.description,
+        "icons": tool.icons,
+        "tags": tool.tags,
+        "meta": tool.meta,
+        "task_config": dict(vars(tool.task_config)),
+        "parameters": tool.parameters,
+        "output_schema": tool.output_schema,
+        "annotations": tool.annotations,
+        "execution": tool.options.get("execution"),
+        "timeout": tool.timeout,
+        "fn": tool.fn,
+        "run_in_thread": tool.options.get("run_in_thread") is not False,
+    }
+
+
+def tool_definition_of(tool: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definition of a tool in JSON form, before members are changed.
+
+    Args:
+        tool: The tool.
+        changes: The changed members, of which the title follows the name and the annotations.
+    """
+    definition = dict(tool.definition)
+    if not tool.marks_results:
+        return definition
+    annotations = plain(changes.get("annotations", tool.annotations)) or {}
+    name = changes.get("name", tool.name)
+    title = tool.title or annotations.get("title") or name.replace("_", " ").replace("-", " ").title()
+    execution = plain(tool.options.get("execution"))
+    if execution is not None:
+        definition["execution"] = execution
+    return {**definition, "title": title, "inputSchema": tool.parameters}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from funcmcp._authoring.calling.function_call import call_in_thread
 from funcmcp._authoring.calling.services import Scope
@@ -285,6 +285,54 @@ def set_signature(
         if parameter.name not in hidden
     ]
     wrapper.__signature__ = inspect.Signature(visible)
+
+
+def takes_any_name(function: Callable[..., Any] | None) -> bool:
+    """Return whether a function has a parameter such as ``**kwargs``."""
+    if function is None:
+        return False
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature_of(function).parameters.values())
+
+
+def without_spread(function: Callable[..., Any]) -> Any:
+    """Return a function that takes any name, without a parameter such as ``**kwargs`` in its signature."""
+    if not takes_any_name(function):
+        return function
+    hidden = {
+        name for name, parameter in signature_of(function).parameters.items() if parameter.kind is parameter.VAR_KEYWORD
+    }
+
+    def call(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    async def call_async(**arguments: Any) -> Any:
+        return await function(**arguments)
+
+    wrapper: Any = call_async if is_async(function) else call
+    hints = get_type_hints(_function_of(function), include_extras=True)
+    set_signature(wrapper, function, without(hints, *hidden), hidden)
+    return wrapper
+
+
+def _function_of(function: Any) -> Any:
+    """Return the function that has the annotations of a callable."""
+    function = without_partials(function)
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def with_all_arguments(function: Callable[..., Any]) -> Any:
+    """Return a function that takes all arguments as one dict, for one that `adapted` returned."""
+
+    async def call(arguments: dict[str, Any], scope: Scope) -> Any:
+        if _SCOPE in inspect.signature(function).parameters:
+            arguments = {**arguments, _SCOPE: scope}
+        if is_async(function):
+            return await function(**arguments)
+        return await call_in_thread(function, arguments, scope.run_function)
+
+    call.__name__ = function_name(function)
+    call.__annotations__ = {"arguments": dict[str, Any], "scope": Scope}
+    return call
 
 
 def _add_parameters(wrapper: Any, parameters: Collection[inspect.Parameter]) -> None:

@@ -437,7 +437,7 @@ async def _route_again(request: RequestContext, before: tuple[Any, Any]) -> None
     if _named_by(request) == before:
         return
     server = get_context()._server._server  # noqa: SLF001 - parts of Context and of the server
-    routed = await server.resolve(server.routes.route(request.request), request.principal)
+    routed = await server.resolve(server.routes.route(request.request), request.principal, http=request.http)
     routed.size = request.routed.size
     is_author = isinstance(request, DirectContext) and request.principal is None
     if server.guard is not None and not is_author and not request.by_user:

@@ -25,7 +25,7 @@ _SERVER = frozenset(
         *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
-        *("include_tags", "exclude_tags", "transforms", "resource_security"),
+        *("include_tags", "exclude_tags", "include_fastmcp_meta", "transforms", "providers", "resource_security"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -35,7 +35,7 @@ _SERVER = frozenset(
 
 _WITHOUT_MEANING = frozenset(
     {
-        *("cache_expiration_seconds", "include_fastmcp_meta", "resource_prefix_format", "tool_serializer"),
+        *("cache_expiration_seconds", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
         *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
@@ -45,14 +45,13 @@ _WITHOUT_MEANING = frozenset(
 """Options of servers that change nothing here."""
 
 _UNSUPPORTED = {
-    "providers": "Call mcp.add_provider(provider) with one of funcmcp.providers for each of them.",
     "extensions": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
 }
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("serializer", "run_in_thread", "app", "key", "validate_output"),
+    "tool": ("serializer", "app", "key", "validate_output"),
     "resource": ("key",),
     "prompt": ("key",),
 }

@@ -1,7 +1,6 @@
-"""FastMCP's proxies: servers that pass everything on to another one, or to those of a configuration.
+"""FastMCP's proxies: servers and providers that pass everything on to another server, or to those of a configuration.
 
-FastMCP's proxy sends the headers of its client on, the credentials among them. These servers do not: a token is for
-one server.
+FastMCP's proxy sends the headers of its client on, the credentials among them. These do not: a token is for one server.
 """
 
 from __future__ import annotations
@@ -11,32 +10,144 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._client.targets import StdioCommand
+from funcmcp._app.mcp_server import MCPServer
+from funcmcp._client.targets import HTTPEndpoint, StdioCommand
+from funcmcp._compat.provider import Provider, feature_transforms
+from funcmcp._compat.server import FastMCP
+from funcmcp._objects.public_names import public
 from funcmcp._upstreams.bridged import upstreams_of
 from funcmcp._upstreams.servers_file import read_servers
 from funcmcp._upstreams.upstream import Upstream
 
 if TYPE_CHECKING:
-    from funcmcp._app.mcp_server import MCPServer
+    from collections.abc import Callable, Sequence
 
 _PROGRAMS = {".py": sys.executable, ".js": "node"}
 """What runs a script, by the end of its name."""
 
 
-def add_upstreams(server: MCPServer, target: Any) -> None:
-    """Mount the server that a target of FastMCP's proxies names, or each of a configuration."""
-    if isinstance(target, dict):
-        servers = read_servers(target, os.environ)
-        if not servers.entries:
-            raise ValueError(" ".join(["No server of the configuration can be used.", *servers.problems]))
-        for prefix, upstream in upstreams_of(servers).items():
-            server.mount(upstream, prefix if servers.has_prefixes else None)
-        return
-    server.mount(Upstream(_target_of(target)))
+@public("funcmcp.compat")
+class ProxyClient:
+    """The target of a proxy, for `ProxyProvider` and `FastMCPProxy`.
+
+    It forwards the backend's questions (sampling, elicitation, roots), its log messages and its progress to the client
+    of the proxy. No header of that client is passed on, with either value of *forward_incoming_headers*.
+
+    Args:
+        transport: The target, as for `create_proxy`.
+        forward_incoming_headers: Is ignored.
+        options: Other options of FastMCP's client, which are ignored.
+    """
+
+    sessions: str = "call"
+    """Which requests share a session of the backend, as `funcmcp.upstreams.Upstream` has it."""
+
+    def __init__(self, transport: Any, *, forward_incoming_headers: bool = True, **options: Any) -> None:
+        del forward_incoming_headers
+        self.transport = transport
+        self.options = options
+
+    def new(self) -> ProxyClient:
+        """Return a client of the same target."""
+        return type(self)(self.transport, **self.options)
+
+
+@public("funcmcp.compat")
+class StatefulProxyClient(ProxyClient):
+    """A `ProxyClient` that has one session of the backend for each session of a client of the proxy."""
+
+    sessions = "client"
+
+    def new_stateful(self) -> StatefulProxyClient:
+        """Return this client."""
+        return self
+
+
+@public("funcmcp.compat")
+class ProxyProvider(Provider):
+    """The features of another server.
+
+    Args:
+        client_factory: A function without arguments that returns a `ProxyClient`, a client of FastMCP or a target of
+            `create_proxy`. It is called once, when the provider is added.
+        cache_ttl: Is ignored: lists are read again when the other server says that they have changed.
+        options: Other options of FastMCP, which are ignored.
+
+    Raises:
+        TypeError: *client_factory* is not a function, or is async.
+    """
+
+    def __init__(self, client_factory: Callable[[], Any], cache_ttl: float | None = None, **options: Any) -> None:
+        super().__init__()
+        del cache_ttl, options
+        if not callable(client_factory):
+            raise TypeError("ProxyProvider takes a function that returns a client. Write lambda: ProxyClient(target).")
+        self.client_factory = client_factory
+
+    def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
+        """Add the other server, with the transforms of this provider."""
+        add_upstreams(server, self.client_factory(), namespace, [*feature_transforms(self), *transforms])
+
+
+@public("funcmcp.compat")
+class FastMCPProxy(FastMCP):
+    """A server that passes everything on to another one. `create_proxy` makes one of a target.
+
+    Args:
+        client_factory: As for `ProxyProvider`.
+        provider_error_strategy: Is ignored: requests for features of a server that has never answered are errors.
+        identity: Is ignored: clients see the identity of this server.
+        skills: Is ignored: skills of the other server are passed on.
+        settings: The options of the server, such as its name.
+    """
+
+    def __init__(
+        self,
+        *,
+        client_factory: Callable[[], Any],
+        provider_error_strategy: str = "warn",
+        identity: str = "proxy",
+        skills: bool = False,
+        **settings: Any,
+    ) -> None:
+        del provider_error_strategy, identity, skills
+        super().__init__(settings.pop("name", None) or "FastMCPProxy", **settings)
+        self.client_factory = client_factory
+        self.add_provider(ProxyProvider(client_factory))
+
+
+def add_upstreams(server: Any, target: Any, namespace: str | None = None, transforms: Sequence[Any] = ()) -> None:
+    """Mount the server that a target of FastMCP's proxies names, or each of a configuration.
+
+    Args:
+        server: Serves the features.
+        target: The target.
+        namespace: The prefix of names and URIs.
+        transforms: Transforms for the features of the target.
+
+    Raises:
+        TypeError: The target is of another type.
+        ValueError: The configuration has no server that can be used.
+    """
+    sessions: Any = getattr(target, "sessions", "client") if isinstance(target, ProxyClient) else "client"
+    resolved = _target_of(target)
+    if isinstance(resolved, dict):
+        _add_configured(server, resolved, namespace, transforms)
+    else:
+        server.mount(Upstream(resolved, sessions=sessions), namespace, transforms=transforms)
+
+
+def _add_configured(server: Any, configuration: dict[str, Any], namespace: str | None, transforms: Any) -> None:
+    servers = read_servers(configuration, os.environ)
+    if not servers.entries:
+        raise ValueError(" ".join(["No server of the configuration can be used.", *servers.problems]))
+    for prefix, upstream in upstreams_of(servers).items():
+        prefixes = [namespace, prefix if servers.has_prefixes else None]
+        server.mount(upstream, "_".join(filter(None, prefixes)) or None, transforms=transforms)
 
 
 def _target_of(target: Any) -> Any:
-    """Return a target of FastMCP as one of funcmcp; raise TypeError if it is not possible."""
+    """Return a target of FastMCP as one of funcmcp, or as a configuration; raise TypeError if it is not possible."""
     if isinstance(target, Path):
         program = _PROGRAMS.get(target.suffix)
         if program is None:
@@ -44,4 +155,39 @@ def _target_of(target: Any) -> Any:
         return StdioCommand(program, str(target))
     if type(target).__name__ == "AnyUrl":
         return str(target)
+    if isinstance(target, str | dict | MCPServer | HTTPEndpoint | StdioCommand):
+        return target
+    if isinstance(getattr(target, "mcpServers", None), dict):
+        return target.model_dump(exclude_none=True)
+    return _target_of_transport(target)
+
+
+def _target_of_transport(target: Any) -> Any:
+    """Return what a client or a transport of FastMCP connects to; the value itself if it is neither."""
+    inner = getattr(target, "transport", None)
+    if inner is not None and inner is not target:
+        return _target_of(inner)
+    if isinstance(getattr(target, "server", None), MCPServer):
+        return target.server
+    url = getattr(target, "url", None)
+    if url is not None:
+        return HTTPEndpoint(str(url), headers=_headers_of(target))
+    command = getattr(target, "command", None)
+    if isinstance(command, str):
+        return StdioCommand(command, *getattr(target, "args", ()), env=getattr(target, "env", None) or {})
     return target
+
+
+def _headers_of(transport: Any) -> dict[str, str]:
+    """Return the headers of a transport of FastMCP, with its token; raise TypeError for another kind of sign-in."""
+    headers = dict(getattr(transport, "headers", None) or {})
+    auth = getattr(transport, "auth", None)
+    if auth is None:
+        return headers
+    secret = getattr(getattr(auth, "token", None), "get_secret_value", None)
+    if secret is None:
+        raise TypeError(
+            f"The client has auth={type(auth).__name__}, which a proxy of funcmcp does not use. Write "
+            "mcp.mount(Upstream(url, auth=...)) with funcmcp.upstreams."
+        )
+    return {**headers, "authorization": f"Bearer {secret()}"}

@@ -33,6 +33,11 @@ def schema_of_annotated_result(hint: Any) -> dict[str, Any] | None:
     return TypeAdapter(model).json_schema()
 
 
+def is_input_required_type(hint: Any) -> bool:
+    """Return whether a class is ``InputRequiredResult``, a question to the client in place of a result."""
+    return isinstance(hint, type) and any(base.__name__ == "InputRequiredResult" for base in hint.__mro__)
+
+
 def readable(hint: Any) -> Any:
     """Return a type with TypedDicts that pydantic can read: before Python 3.12 those of typing_extensions.
 

@@ -40,6 +40,8 @@ class Tool(components.Tool):
         InvalidSignature: A resolver of the function can't be called.
     """
 
+    marks_results: bool = False
+
     def __init__(self, fn: Callable[..., Any] | None = None, name: str | None = None, **options: Any) -> None:
         super().__init__(fn, name, **options)
         check_resolvers(self.fn, self.name)

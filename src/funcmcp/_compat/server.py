@@ -9,6 +9,7 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._app.direct_calls import DirectContext
@@ -53,23 +54,33 @@ from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, wi
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
+from funcmcp._compat.standalone import component_of
 from funcmcp._compat.task_config import task_option
+from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
+from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
+from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import Self
 
+    from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
+    from funcmcp._compat.provider import Provider
+    from funcmcp._compat.provider_features import ProvidedComponents
     from funcmcp._compat.security import ResourceSecurity
+    from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.connections.conversation import Rules
@@ -153,10 +164,12 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
+        self._sends_tags = not self._raises_sdk_errors and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
+        self.provided_components: ProvidedComponents | None = None
         self.client_rules: ClientRules = ClientRules()
         self._features: dict[str, Any] = {}  # by key, as in the attribute of components
         show_errors = chosen.pop("show_errors", None)
@@ -202,6 +215,8 @@ class FastMCP(ServerLists):
             self.add_tool(tool)
         for transform in options.get("transforms") or ():
             self.add_transform(transform)
+        for provider in options.get("providers") or ():
+            self.add_provider(provider)
 
     @property
     def instructions(self) -> str | None:
@@ -353,7 +368,7 @@ class FastMCP(ServerLists):
 
         return decorate
 
-    # Tools of HTTP APIs
+    # HTTP APIs
 
     @classmethod
     def from_openapi(  # type: ignore[override]  # noqa: PLR0913, PLR0917 - FastMCP's parameters
@@ -369,37 +384,37 @@ class FastMCP(ServerLists):
         validate_output: bool = True,  # noqa: FBT001, FBT002
         **settings: Any,
     ) -> Self:
-        """Return a server whose tools call a remote API, as FastMCP does; see docs/guides/openapi.md.
+        """Return a server whose tools and resources call a remote API, as FastMCP does.
 
         Args:
             openapi_spec: The document.
-            client: An `httpx2.AsyncClient`, whose `base_url` is that of the API. By default it is the document's.
+            client: An ``httpx2.AsyncClient``, whose `base_url` is that of the API. By default it is the document's.
             name: The server's name.
-            route_maps: What operations become: tools, or nothing.
+            route_maps: What operations become.
             route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
-            mcp_component_fn: Not supported.
-            mcp_names: Names of tools by the ids of operations.
-            tags: Tags of all tools.
-            validate_output: Whether a response has to match the document.
+            mcp_component_fn: Gets an operation and its component, and changes the component.
+            mcp_names: Names by the ids of operations.
+            tags: Tags of all components.
+            validate_output: Whether tools have the output schemas of the document.
             settings: The options of the server.
 
         Raises:
-            TypeError: An operation would be a resource, or `mcp_component_fn` is given.
-            RegistrationError: No operation can be a tool.
+            ValueError: The document is not valid, or names no server and there is no client.
         """
-        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import OpenAPIProvider  # noqa: PLC0415 - few servers need it
 
-        checked(mcp_component_fn)
-        server = cls(name, **settings)
-        server.tools_from_openapi(
+        provider = OpenAPIProvider(
             openapi_spec,
-            client=client,
-            select=selection(route_maps, route_map_fn),
-            names=names_of_tools(mcp_names),
-            tags=tags or (),
+            client,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_component_fn=mcp_component_fn,
+            mcp_names=mcp_names,
+            tags=tags,
             validate_output=validate_output,
-            timeout=None,
         )
+        server = cls(name, **settings)
+        server.add_provider(provider)
         return server
 
     @classmethod
@@ -415,64 +430,54 @@ class FastMCP(ServerLists):
         tags: set[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Return a server whose tools call a FastAPI application in this process, as FastMCP does.
+        """Return a server whose tools and resources call a FastAPI application in this process, as FastMCP does.
 
         Args:
             app: The application.
             name: The server's name. By default it is the application's title.
-            route_maps: What operations become: tools, or nothing.
-            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
-            mcp_component_fn: Not supported.
-            mcp_names: Names of tools by the ids of operations.
-            httpx_client_kwargs: Only ``base_url`` has a meaning, because no client is needed.
-            tags: Tags of all tools.
+            route_maps: As for `from_openapi`.
+            route_map_fn: As for `from_openapi`.
+            mcp_component_fn: As for `from_openapi`.
+            mcp_names: As for `from_openapi`.
+            httpx_client_kwargs: Options of the ``httpx2.AsyncClient`` that calls the application.
+            tags: Tags of all components.
             settings: The options of the server.
-
-        Raises:
-            TypeError: An operation would be a resource, or an option is not supported.
-            RegistrationError: An operation can't be a tool.
         """
-        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+        from funcmcp._compat.openapi_provider import client_of_app  # noqa: PLC0415 - few servers need it
 
-        checked(mcp_component_fn)
-        client_options = httpx_client_kwargs or {}
-        unsupported = sorted(client_options.keys() - {"base_url", "timeout"})
-        if unsupported:
-            raise TypeError(f"httpx_client_kwargs has {unsupported[0]!r}, but calls in the process have no client.")
-        server = cls(name or app.title, **settings)
-        server.tools_from_asgi(
-            app,
+        return cls.from_openapi(
             app.openapi(),
-            select=selection(route_maps, route_map_fn),
-            names=names_of_tools(mcp_names),
-            tags=tags or (),
-            base_url=str(client_options.get("base_url", "http://fastapi")),
-            lifespan=False,
-            timeout=None,
+            client_of_app(app, httpx_client_kwargs or {}),
+            name or app.title,
+            route_maps=route_maps,
+            route_map_fn=route_map_fn,
+            mcp_component_fn=mcp_component_fn,
+            mcp_names=mcp_names,
+            tags=tags,
+            **settings,
         )
-        return server
 
     # Components as objects
 
     def add_tool(self, tool: Any, name: str | None = None, *names: Any, **options: Any) -> Any:
         """Register a tool: a function with the options of `tool`, or a `Tool`."""
-        if isinstance(tool, Component):
-            return self.register(tool)
+        component = component_of(tool)
+        if component is not None:
+            return self.register(component)
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
         return self.register(self._tool_class(tool, name, **options))
 
     def add_prompt(self, prompt: Any, **options: Any) -> Any:
         """Register a prompt: a function with the options of `prompt`, or a `Prompt`."""
-        component = prompt if isinstance(prompt, Component) else self._prompt_class(prompt, **options)
-        return self.register(component)
+        return self.register(component_of(prompt) or self._prompt_class(prompt, **options))
 
     def add_resource(self, resource: Any) -> Any:
-        """Register a resource: an object such as `TextResource`."""
-        return self.register(resource)
+        """Register a resource: an object such as `TextResource`, or a function with the decorator `resource`."""
+        return self.register(component_of(resource) or resource)
 
     def add_template(self, template: Any) -> Any:
         """Register a resource template."""
-        return self.register(template)
+        return self.register(component_of(template) or template)
 
     def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> None:
         """Register a function as a resource."""
@@ -488,9 +493,7 @@ class FastMCP(ServerLists):
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
-        for option in ignored_component_options(component.options, component.kind):
-            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        feature = self.made_feature(component)
+        feature = self.feature_of(component)
         if not self._makes_way(component, feature):
             return component
         previous = self._components.get(component.key)
@@ -505,23 +508,6 @@ class FastMCP(ServerLists):
         self._components[component.key] = component
         self._features[component.key] = feature
         return component
-
-    def made_feature(self, component: Component) -> Any:
-        """Return a component as a feature of funcmcp, without adding it."""
-        options = component_options(component.options, component.kind)
-        if component.kind == "prompt":
-            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(
-            feature,
-            handler=self._with_context(
-                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
-            ),
-            shown_if=condition_of(component),
-        )
-        if self._completion is not None:
-            feature = with_completion(feature, self._completion)
-        return feature
 
     def _makes_way(self, component: Component, feature: Any) -> bool:
         """Return whether a feature can be added, after one of the same name and version was removed.
@@ -542,6 +528,29 @@ class FastMCP(ServerLists):
         if not any(item.version == feature.version for item in present):
             return True
         return self._replaces(registry, component, feature.key)
+
+    def feature_of(self, component: Component) -> Any:
+        """Return the feature of a component, which is not registered."""
+        for option in ignored_component_options(component.options, component.kind):
+            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
+        options = component_options(component.options, component.kind)
+        if component.kind == "prompt":
+            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
+        feature = component.finished(_MAKERS[component.kind](self, component, options))
+        feature = replace(
+            feature,
+            handler=self._with_context(
+                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
+            ),
+            shown_if=condition_of(component),
+        )
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
+        return feature if self._completion is None else with_completion(feature, self._completion)
+
+    def registered_components(self) -> list[Component]:
+        """Return the components that were registered and not removed."""
+        return [component for key, component in self._components.items() if key in self._features]
 
     def _replaces(self, registry: Registry[Any], component: Component, key: str) -> bool:
         """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
@@ -574,15 +583,34 @@ class FastMCP(ServerLists):
             return False
         return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
 
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist."""
+    def remove_tool(self, name: str, version: str | None = None) -> None:
+        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist.
+
+        Args:
+            name: The name.
+            version: The version; None for all of them.
+        """
+        if self.has_removed("tool", name, version):
+            return
         try:
             super().remove_tool(name)
         except KeyError:
             raise UnknownFeatureError(f"Unknown tool: {name}") from None
 
+    def has_removed(self, kind: str, name: str, version: str | None) -> bool:
+        """Remove registered components of a name, and return whether there were any."""
+        prefix = f"{kind}:{name}"
+        keys = [key for key in self._features if key.rpartition("@")[0] == prefix]
+        keys = [key for key in keys if version is None or key == f"{prefix}@{version}"]
+        for key in keys:
+            self._components.pop(key, None)
+            self._server.catalog.remove(self._features.pop(key))
+        return bool(keys)
+
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        if self.has_removed("prompt", name, None):
+            return
         try:
             super().remove_prompt(name)
         except KeyError:
@@ -590,6 +618,8 @@ class FastMCP(ServerLists):
 
     def remove_resource(self, uri: Any) -> None:
         """Remove a resource or a template; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        if self.has_removed("resource", str(uri), None) or self.has_removed("template", str(uri), None):
+            return
         try:
             super().remove_resource(str(uri))
         except KeyError:
@@ -618,6 +648,44 @@ class FastMCP(ServerLists):
         is_same = feature is not None and source is not None and source.handler is feature.handler
         return self._components.get(key) if is_same else None
 
+    # Providers
+
+    def add_provider(
+        self, provider: Any, prefix: str | None = None, *, namespace: str = "", transforms: Sequence[Any] = ()
+    ) -> None:
+        """Serve the components of a provider, after those of this server and of the providers before.
+
+        Args:
+            provider: A `Provider`, one of `funcmcp.providers`, or another server.
+            prefix: The prefix of names and URIs.
+            namespace: The prefix under its name in FastMCP.
+            transforms: Transforms of `funcmcp.transforms`, which apply before the prefix.
+
+        Raises:
+            TypeError: The value is not a provider.
+            ValueError: The prefix is malformed.
+        """
+        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - few servers have providers
+
+        add_provider(self, provider, prefix or namespace or None, transforms)
+
+    def add_components(self, provider: Provider, prefix: str | None, transforms: Sequence[Any]) -> None:
+        """Ask a provider of FastMCP for components in each request."""
+        from funcmcp._compat.provider_server import add_components  # noqa: PLC0415 - few servers have providers
+
+        add_components(self, provider, prefix, transforms)
+
+    def add_native_provider(self, provider: Any, prefix: str | None, transforms: Sequence[Any]) -> None:
+        """Add a provider of `funcmcp.providers`."""
+        super().add_provider(provider, prefix, transforms=transforms)
+
+    @property
+    def local_provider(self) -> LocalProvider:
+        """The components of this server itself as a provider."""
+        from funcmcp._compat.local_provider import ServerComponents  # noqa: PLC0415 - few programs need it
+
+        return ServerComponents(self)
+
     # Other servers
 
     @classmethod
@@ -629,11 +697,15 @@ class FastMCP(ServerLists):
             mode: Is ignored, as by `create_proxy`.
             settings: The options of the server, such as its name.
         """
-        from funcmcp._compat.proxy import add_upstreams  # noqa: PLC0415 - few servers are proxies
+        # Its proxy is a server, which is defined here, so it is loaded when it is first used.
+        proxy = import_module("funcmcp._compat.proxy")
 
         del mode
+        if cls is FastMCP:
+            front: Self = proxy.FastMCPProxy(client_factory=lambda: backend, **settings)
+            return front
         server = cls(settings.pop("name", None) or "FastMCPProxy", **settings)
-        add_upstreams(server, backend)
+        proxy.add_upstreams(server, backend)
         return server
 
     def mount(
@@ -663,8 +735,7 @@ class FastMCP(ServerLists):
         from funcmcp._compat.transforms import native_transforms  # noqa: PLC0415 - few mounts have transforms
 
         native = native_transforms(transforms) if transforms else []
-        screened = partial(_screened, policy=self.resource_security)
-        super().mount(server, prefix or namespace, transforms=[*native, screened])
+        super().mount(server, prefix or namespace, transforms=[*native, Screened(self.resource_security)])
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -750,6 +821,15 @@ class FastMCP(ServerLists):
 
         return handle
 
+    @property
+    def newest_revision(self) -> Revision:
+        """The newest revision of the protocol that the server speaks."""
+        return self._server.revisions[self._server.supported[0]]
+
+    def active_context(self, request: RequestContext) -> AbstractContextManager[None]:
+        """Set the context of a request, until a ``with`` block ends."""
+        return self._active_context(request)
+
     @contextmanager
     def _active_context(self, request: RequestContext) -> Iterator[None]:
         """Set the context of a request, until the block ends."""
@@ -795,6 +875,7 @@ class MCPServer(FastMCP):
 
     _shows_errors = False
     _raises_sdk_errors = True
+    _raises_tool_errors = False
     _renders_prompts = True
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
@@ -904,22 +985,30 @@ def _info(options: dict[str, Any]) -> ServerInfo:
     )
 
 
-def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
-    output_schema = options.pop("output_schema", ...)
-    structured = options.pop("structured_output", None)
-    has_schema = output_schema is not None and output_schema is not False and structured is not False
     task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
+    if component.marks_results:
+        tool = make_marked_tool(component, _common(component, chosen), server.services)
+    else:
+        tool = _make_sdk_tool(component, chosen, server.services)
+    return replace(tool, interactive=True)
+
+
+def _make_sdk_tool(component: Component, chosen: dict[str, Any], services: Services) -> Any:
+    chosen.pop("run_in_thread", None)
+    output_schema = chosen.pop("output_schema", ...)
+    structured = chosen.pop("structured_output", None)
+    has_schema = output_schema is not None and output_schema is not False and structured is not False
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
     elif has_schema and (schema := schema_of_result(component.fn)) is not None:
         chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
     function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
-    tool = make_tool(function, _common(component, chosen), server.services)
-    return replace(tool, interactive=True)
+    return make_tool(function, _common(component, chosen), services)
 
 
 def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
@@ -956,12 +1045,22 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
     return replace(resource, interactive=True)
 
 
-def _screened(feature: Any, *, policy: ResourceSecurity | None) -> Any:
-    """Return a feature of a mounted server; a template also rejects what the policy of this server does."""
-    if not isinstance(feature, features.ResourceTemplate):
-        return feature
-    screening = with_screening_of(feature.template.screening, policy)
-    return replace(feature, template=feature.template.with_screening(screening))
+class Screened(NativeTransform):
+    """Lets templates of a mounted server also reject what the policy of the server above does.
+
+    Args:
+        policy: The policy; None for none.
+    """
+
+    def __init__(self, policy: ResourceSecurity | None) -> None:
+        self._policy = policy
+
+    def __call__(self, feature: Any) -> Any:
+        """Return the feature of the mounted server with both policies."""
+        if not isinstance(feature, features.ResourceTemplate):
+            return feature
+        screening = with_screening_of(feature.template.screening, self._policy)
+        return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.context import context_variable
+from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
 from funcmcp._compat.resource_functions import texts_of
@@ -32,6 +33,9 @@ class ServerLists(ServerTransports):
 
     _renders_prompts = False
     """Whether `get_prompt` always returns messages, as in the official SDK 2.x."""
+
+    _raises_tool_errors = True
+    """Whether `call_tool` raises the failure of a tool, as in FastMCP."""
 
     # Visibility
 
@@ -209,32 +213,41 @@ class ServerLists(ServerTransports):
 
     # Calls
 
+    async def direct_result(self, name: str, arguments: Mapping[str, Any] | None) -> CallToolResult:
+        """Return the result of a call of a tool, also if it is an error."""
+        return await super().call_tool(name, arguments)
+
     async def call_tool(  # type: ignore[override] # a specification of versions
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
         version: VersionSpec | None = None,
+        raise_on_error: bool | None = None,
         **options: Any,
-    ) -> CallToolResult:
-        """Call a tool, as `MCPServer.call_tool` of funcmcp does.
+    ) -> CalledTool:
+        """Call a tool of this server without a client.
 
         Args:
             name: The name.
-            arguments: The arguments.
+            arguments: The arguments. Values such as a UUID are passed as their texts.
             version: The versions of which the newest one is called.
-            options: ``principal`` and ``raise_on_error``.
+            raise_on_error: Raise ToolError if the tool fails. This is the default, except for `MCPServer`.
+            options: ``principal``, as for `MCPServer.call_tool` of funcmcp.
 
         Raises:
             NotFoundError: The tool does not exist in this version.
+            ToolError: The tool failed, and *raise_on_error* is not false.
         """
         options.pop("run_middleware", None)
-        if version is None:
-            return await super().call_tool(name, arguments, **options)
-        tool = await self.get_tool(name, version)
-        if tool is None:
-            raise NotFoundError(f"Unknown tool: {name!r}")
-        return await super().call_tool(name, arguments, version=tool.version, **options)
+        raises = self._raises_tool_errors if raise_on_error is None else raise_on_error
+        if version is not None:
+            tool = await self.get_tool(name, version)
+            if tool is None:
+                raise NotFoundError(f"Unknown tool: {name!r}")
+            options["version"] = tool.version
+        call = super().call_tool(name, plain_arguments(arguments), **options)
+        return await called(name, call, raise_on_error=raises)
 
     async def read_resource(  # type: ignore[override] # a specification of versions
         self, uri: Any, *, version: VersionSpec | None = None, principal: Principal | None = None, **_: Any

@@ -38,6 +38,15 @@ class TaskConfig:
         return self.mode != "forbidden"
 
 
+def config_of(task: Any) -> TaskConfig:
+    """Return the configuration for an option ``task`` of a tool."""
+    if isinstance(task, TaskConfig):
+        return task
+    if isinstance(task, str):
+        return TaskConfig(task)
+    return TaskConfig.from_bool(bool(task))
+
+
 def task_option(task: Any, tool: str, *, default: bool) -> dict[str, Any]:
     """Return funcmcp's option ``task`` of a tool; an empty dict if it does not run as a task.
 

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import copy
-import inspect
+import re
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._authoring.signatures.signature import Signature
 from funcmcp._compat.components import Component, ListedTool, Tool
 from funcmcp._compat.content import ToolResult
-from funcmcp._objects.mappings import only, without
+from funcmcp._compat.errors import ValidationError
+from funcmcp._compat.functions import takes_any_name, without_spread
+from funcmcp._compat.schema_merging import described, merged, schema_of_arguments
+from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-class _NotSet:
-    """The type of `NOT_SET`."""
-
-    def __repr__(self) -> str:
-        return "no change"
-
-
-NOT_SET: Any = _NotSet()
+NOT_SET: Any = ...
 """Stands for no change: None is a value."""
 
-_DESCRIBING = frozenset({"default", "description", "examples", "title"})
-"""Members of an argument's schema that do not say which values are valid."""
+_KEPT_META = ("fastmcp", "ui")
+"""Members of ``_meta`` that a changed tool keeps: what they say of the tool is still so."""
 
 _current: ContextVar[TransformedTool | None] = ContextVar("funcmcp_compat_transformed_tool", default=None)
 
@@ -100,8 +97,7 @@ class Forwarding:
         schema: The schema of the arguments that clients see.
 
     Raises:
-        ValueError: A change is for an argument that does not exist, two arguments would have one name, or a hidden
-            argument has no value.
+        ValueError: A change is for an argument that does not exist, or a hidden argument has no value.
     """
 
     def __init__(self, parent: Any, changes: Mapping[str, ArgTransform]) -> None:
@@ -110,22 +106,19 @@ class Forwarding:
         self._names: dict[str, str] = {}
         self._properties: dict[str, Any] = {}
         self._required: list[str] = []
-        self._definitions: dict[str, Any] = copy.deepcopy(parent.parameters.get("$defs", {}))
-        properties = copy.deepcopy(parent.parameters.get("properties", {}))
-        _check_names(parent.name, properties, changes)
-        required = parent.parameters.get("required", ())
-        for name, schema in properties.items():
-            self._add(name, schema, changes.get(name, ArgTransform()), is_required=name in required)
-        self.schema: dict[str, Any] = {
-            "type": "object",
-            "properties": self._properties,
-            "required": self._required,
-            "additionalProperties": False,
-        }
-        if not self._required:
-            del self.schema["required"]
-        if self._definitions:
-            self.schema["$defs"] = self._definitions
+        schema = copy.deepcopy(parent.parameters)
+        self._definitions: dict[str, Any] = schema.get("$defs", {})
+        properties = schema.get("properties", {})
+        unknown = sorted(changes.keys() - properties.keys())
+        if unknown:
+            raise ValueError(
+                f"Unknown arguments in transform_args: {', '.join(unknown)}. Parent tool `{parent.name}` has: "
+                f"{', '.join(sorted(properties))}"
+            )
+        required = schema.get("required", ())
+        for name, argument in properties.items():
+            self._add(name, argument, changes.get(name, ArgTransform()), is_required=name in required)
+        self.schema: dict[str, Any] = schema_of_arguments(self._properties, self._required, self._definitions)
 
     def _add(self, name: str, schema: dict[str, Any], change: ArgTransform, *, is_required: bool) -> None:
         if change.hide:
@@ -139,7 +132,7 @@ class Forwarding:
             if has_value:
                 self._hidden[name] = change
             return
-        visible_name = name if change.name is NOT_SET or change.name is None else change.name
+        visible_name = visible_name_of(name, change)
         self._names[visible_name] = name
         self._properties[visible_name] = self._changed(schema, change)
         if change.required is True or (is_required and change.default is NOT_SET):
@@ -147,16 +140,16 @@ class Forwarding:
 
     def _changed(self, schema: dict[str, Any], change: ArgTransform) -> dict[str, Any]:
         """Return the schema of an argument with a change."""
-        if change.type is not NOT_SET:
-            schema = {**only(schema, _DESCRIBING), **self._schema_of(change.type)}
         if change.description is None:
             schema.pop("description", None)
         elif change.description is not NOT_SET:
             schema["description"] = change.description
         if change.required is True:
             schema.pop("default", None)
-        if change.default is not NOT_SET:
+        elif change.default is not NOT_SET:
             schema["default"] = change.default
+        if change.type is not NOT_SET:
+            schema = {**self._schema_of(change.type), **described(schema)}
         if change.examples is not NOT_SET:
             schema["examples"] = change.examples
         return schema
@@ -174,16 +167,12 @@ class Forwarding:
                 )
         return schema
 
-    def with_defaults(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments of clients, with the defaults in the schema."""
-        defaults = {name: schema["default"] for name, schema in self._properties.items() if "default" in schema}
-        return defaults | dict(arguments)
-
     async def __call__(self, **arguments: Any) -> ToolResult:
         """Call the other tool.
 
         Raises:
             TypeError: An argument is unknown or missing.
+            ValidationError: The other tool does not take a value. The text has the names that clients see.
         """
         unknown = sorted(arguments.keys() - self._names.keys())
         if unknown:
@@ -194,25 +183,44 @@ class Forwarding:
         changed = {self._names[name]: value for name, value in arguments.items()}
         for name, change in self._hidden.items():
             changed[name] = change.default_factory() if change.default is NOT_SET else change.default
-        result: ToolResult = await self._parent.run(changed)
+        try:
+            result: ToolResult = await self._parent.run(changed)
+        except ValidationError as error:
+            raise ValidationError(self._with_visible_names(str(error))) from error
         return result
 
+    def _with_visible_names(self, text: str) -> str:
+        """Return an error of the other tool with the names that clients see."""
+        visible = {name: visible for visible, name in self._names.items()}
+        return re.sub(r"^\w+", lambda match: visible.get(match[0], match[0]), text, flags=re.MULTILINE)
 
-def _check_names(tool: str, properties: Mapping[str, Any], changes: Mapping[str, ArgTransform]) -> None:
-    unknown = sorted(changes.keys() - properties.keys())
-    if unknown:
-        raise ValueError(
-            f"Unknown arguments in transform_args: {', '.join(unknown)}. Parent tool `{tool}` has: "
-            f"{', '.join(sorted(properties))}"
-        )
+
+def visible_name_of(name: str, change: ArgTransform) -> str:
+    """Return the name of an argument that clients see."""
+    if isinstance(change.name, str):
+        return change.name
+    return name
+
+
+def _check_names(properties: Mapping[str, Any], changes: Mapping[str, ArgTransform]) -> None:
+    """Raise ValueError if two arguments of a tool would have one name."""
     names: list[str] = []
     for name in properties:
         change = changes.get(name, ArgTransform())
         if not change.hide:
-            names.append(name if change.name is NOT_SET else change.name)
+            names.append(visible_name_of(name, change))
     duplicates = sorted({name for name in names if names.count(name) > 1})
     if duplicates:
         raise ValueError(f"Multiple arguments would be mapped to the same names: {', '.join(duplicates)}")
+
+
+class _TransformFunction(Tool):
+    """The function of a changed tool as a tool, which gets arguments as they are."""
+
+    takes_any_arguments: bool = True
+
+    def __init__(self, fn: Callable[..., Any], name: str, **options: Any) -> None:
+        super().__init__(without_spread(fn), name, **options)
 
 
 @public("funcmcp.compat")
@@ -244,28 +252,28 @@ class TransformedTool(Tool):
         self.parent_tool: Any = parent
         self.transform_args: dict[str, ArgTransform] = dict(transform_args or {})
         self.forwarding_fn: Forwarding = Forwarding(parent, self.transform_args)
-        self._inner = None if transform_fn is None else _Inner(transform_fn, self.forwarding_fn, self.transform_args)
-        schema = self.forwarding_fn.schema if self._inner is None else self._inner.schema
+        own = None if transform_fn is None else _TransformFunction(transform_fn, name="function")
         if output_schema is NOT_SET:
-            inherited = parent.output_schema
-            output_schema = inherited if self._inner is None else self._inner.output_schema(inherited)
+            output_schema = _inherited_output_schema(own, parent)
+        schema = self.forwarding_fn.schema
+        if own is not None:
+            takes_all = takes_any_name(transform_fn)
+            schema = _schema_with_function(own, schema, self.transform_args, takes_all=takes_all)
+        _check_names(parent.parameters.get("properties", {}), self.transform_args)
         chosen = {key: value for key, value in changes.items() if value is not NOT_SET}
         if not chosen.get("tags", True):
             del chosen["tags"]
-        self._schema, self._output_schema = schema, output_schema
-        options = {**_options_of(parent), **chosen, "output_schema": output_schema}
+        meta = _changed_meta(parent.meta, changes.get("meta", NOT_SET))
+        options = {**_options_of(parent), **chosen, "output_schema": output_schema, "meta": meta}
         super().__init__(None, name or parent.name, parameters=schema, **options)
+        self._function: Tool | None = None
+        if transform_fn is not None:
+            self._function = _TransformFunction(transform_fn, self.name, output_schema=output_schema)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The input schema."""
-        return self._schema
-
-    @property
-    def output_schema(self) -> dict[str, Any] | None:
-        """The output schema; None if it has none."""
-        schema: dict[str, Any] | None = self._output_schema
-        return schema
+    @classmethod
+    def from_tool(cls, tool: Any, name: str | None = None, **changes: Any) -> Any:
+        """Return a tool that changes how clients see another one; the arguments are those of the class."""
+        return cls(tool, name, **changes)
 
     @property
     def description(self) -> str | None:
@@ -274,102 +282,99 @@ class TransformedTool(Tool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool outside of its server, as `Tool.run` does."""
-        complete = self.forwarding_fn.with_defaults(arguments)
-        if self._inner is None:
-            return await self.forwarding_fn(**complete)
+        properties = self.parameters.get("properties", {})
+        defaults = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
+        complete = copy.deepcopy(without(defaults, *arguments)) | arguments
         outer = _current.get()
         _current.set(self)
         try:
-            return await self._inner.run(self.name, complete)
+            if self._function is None:
+                result = await self.forwarding_fn(**complete)
+            else:
+                result = await self._function.run(complete)
         finally:
             _current.set(outer)
+        return self._with_own_schema(result)
+
+    def _with_own_schema(self, result: ToolResult) -> ToolResult:
+        """Return a result without structured content if the schema of this tool is not one of objects."""
+        schema = self.output_schema
+        if schema is None or schema == self.parent_tool.output_schema or "x-fastmcp-wrap-result" in schema:
+            return result
+        from funcmcp._compat.output_schemas import is_of_objects  # noqa: PLC0415 - loads pydantic
+
+        if is_of_objects(schema) or result.structured_content is None:
+            return result
+        return ToolResult(list(result.content), None, result.meta, is_error=result.is_error)
 
 
 def _options_of(parent: Any) -> dict[str, Any]:
     """Return the options of a tool that a changed one inherits."""
     if isinstance(parent, Component):
-        inherited = without(parent.options, "enabled", "exclude_args", "input_schema", "structured_output", "timeout")
+        inherited = without(
+            parent.options, "enabled", "exclude_args", "input_schema", "run_in_thread", "structured_output", "timeout"
+        )
     else:
         inherited = {name: parent.get(name) for name in ("title", "icons", "annotations") if parent.get(name)}
+        inherited["tags"] = parent.tags
     return {**inherited, "description": parent.description}
 
 
-class _Inner:
-    """The function of a changed tool.
+def _changed_meta(meta: Any, change: Any) -> dict[str, Any] | None:
+    """Return the ``_meta`` of a changed tool, which keeps the members that describe the tool itself."""
+    if change is NOT_SET:
+        return None if meta is None else dict(meta)
+    kept = {name: dict(meta[name]) for name in _KEPT_META if isinstance((meta or {}).get(name), dict) and meta[name]}
+    if change is None:
+        return kept or None
+    merged_meta = dict(change)
+    for name, members in kept.items():
+        own = change.get(name)
+        merged_meta[name] = {**members, **own} if isinstance(own, dict) else members
+    return merged_meta
+
+
+def _inherited_output_schema(own: Tool | None, parent: Any) -> dict[str, Any] | None:
+    """Return the output schema of a changed tool: that of its function, or of the other tool.
+
+    A function that returns complete results has none.
+    """
+    inherited: dict[str, Any] | None = parent.output_schema
+    if own is None:
+        return inherited
+    schema = own.output_schema
+    if schema is not None:
+        return schema
+    hint = Signature(own.fn).try_hints().get("return")
+    is_complete = isinstance(hint, type) and issubclass(hint, ToolResult)
+    return None if is_complete else inherited
+
+
+def _schema_with_function(
+    own: Tool, schema: dict[str, Any], changes: Mapping[str, ArgTransform], *, takes_all: bool
+) -> dict[str, Any]:
+    """Return the schema of the arguments of a tool with a function.
 
     Args:
-        function: The function.
-        forwarding: How the other tool is called.
-        changes: The changes of arguments.
+        own: The function as a tool.
+        schema: The schema of the changed arguments of the other tool.
+        changes: The changes.
+        takes_all: Whether the function has a parameter for arguments of any name.
 
     Raises:
         ValueError: The function lacks a parameter for an argument that clients see.
     """
-
-    def __init__(
-        self, function: Callable[..., Any], forwarding: Forwarding, changes: Mapping[str, ArgTransform]
-    ) -> None:
-        self._function = function
-        parameters = inspect.signature(function).parameters.values()
-        self._takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-        self._tool: Tool | None = None if self._takes_all else Tool.from_function(function, name="function")
-        self.schema: dict[str, Any] = forwarding.schema
-        if self._tool is not None:
-            typed = {change.name for change in changes.values() if change.type is not NOT_SET}
-            typed |= {name for name, change in changes.items() if change.type is not NOT_SET}
-            self.schema = _merged(self._tool.parameters, forwarding.schema, typed)
-
-    def output_schema(self, inherited: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the output schema of the function; without one that of the other tool, except for a `ToolResult`."""
-        hint = inspect.signature(self._function, eval_str=False).return_annotation
-        if hint is ToolResult or hint == "ToolResult":
-            return None
-        own = None if self._tool is None else self._tool.output_schema
-        return inherited if own is None else own
-
-    async def run(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call the function, and return its value as a result."""
-        if self._tool is not None:
-            return await self._tool.run(arguments)
-        value = self._function(**arguments)
-        if inspect.isawaitable(value):
-            value = await value
-        if isinstance(value, ToolResult):
-            return value
-        constant = Tool(lambda: value, name)
-        return await constant.run({})
-
-
-def _merged(function: dict[str, Any], seen: dict[str, Any], typed: set[Any]) -> dict[str, Any]:
-    """Return the schema of a function's arguments with what clients see of them.
-
-    Args:
-        function: The schema of the function.
-        seen: The schema of the changed arguments of the other tool.
-        typed: Arguments whose type a change decides.
-    """
-    missing = sorted(seen["properties"].keys() - function.get("properties", {}).keys())
-    if missing:
+    properties = own.parameters.get("properties", {})
+    missing = sorted(schema["properties"].keys() - properties.keys())
+    if missing and not takes_all:
         raise ValueError(
             f"Function missing parameters required after transformation: {', '.join(missing)}. Function declares: "
-            f"{', '.join(sorted(function.get('properties', {})))}"
+            f"{', '.join(sorted(properties))}"
         )
-    properties = {}
-    for name, schema in function.get("properties", {}).items():
-        changed = seen["properties"].get(name, {})
-        structure = {} if name in typed else without(schema, *_DESCRIBING)
-        properties[name] = {**schema, **changed, **structure} if name not in typed else changed
-    required = [
-        name
-        for name in properties
-        if name in seen.get("required", ())
-        or (name in function.get("required", ()) and "default" not in properties[name])
-    ]
-    merged = {**function, "properties": properties, "required": required}
-    definitions = {**function.get("$defs", {}), **seen.get("$defs", {})}
-    if definitions:
-        merged["$defs"] = definitions
-    return merged if required else without(merged, "required")
+    visible = {visible_name_of(name, change): change for name, change in changes.items() if not change.hide}
+    typed = {name for name, change in visible.items() if change.type is not NOT_SET}
+    required = [name for name, change in visible.items() if change.required is True]
+    return merged(own.parameters, schema, typed, required)
 
 
 @public("funcmcp.compat")

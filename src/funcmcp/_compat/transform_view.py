@@ -119,7 +119,7 @@ class TransformView:
             TypeError: It is not a component.
         """
         if isinstance(component, Component):
-            feature = self._server.made_feature(component)
+            feature = self._server.feature_of(component)
             if component.version is None:
                 return feature
             return replace(feature, version=None, describe=lambda: _public(feature.describe(), component.get_meta()))

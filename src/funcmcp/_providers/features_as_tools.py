@@ -350,7 +350,7 @@ async def _result_of(server: Server, context: RequestContext, method: str, param
         MCPError: The caller may not send the request, or it failed.
     """
     request = Request(context.request.id, method, {**without(context.request.params, *_OF_THE_CALL), **params})
-    routed = await server.resolve(server.routes.route(request), context.principal)
+    routed = await server.resolve(server.routes.route(request), context.principal, http=context.http)
     guard = guard_for(context, server.guard)
     if server.guard is None and context.principal is not None:
         guard = Guard(server.catalog)  # a server that mounts this one has authenticated the caller

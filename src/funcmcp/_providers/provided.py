@@ -5,6 +5,7 @@ How it works: there are two kinds of providers, and both change features by tran
 - Features for all callers: the list is read when a client first needs one, and is then in the catalog of the server. It
   is read again after `Provider.refresh` seconds, and when the provider says that it has changed. Before the first time,
   a request for one feature asks `Provider.get`, so a process that only answers calls never reads the list.
+- Features for each request: nothing is remembered.
 - Features for each caller: a list is read for each owner and is valid for some time. What was listed serves the calls
   of this owner, too. Lists of the owners that were not seen for the longest time are dropped.
 
@@ -25,7 +26,7 @@ import operator
 from collections import OrderedDict
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._auth.owner import owner_of
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from funcmcp._server.dispatch import Server
 
     Match: TypeAlias = tuple[Feature, Values]
-    AnySource: TypeAlias = "SharedFeatures | MountedFeatures | CallerFeatures"
+    AnySource: TypeAlias = "SharedFeatures | MountedFeatures | CallerSource"
 
 LIST_SECONDS = 30.0
 """Seconds that a provider may take to answer."""
@@ -126,6 +127,30 @@ _NAMED = {
 }
 
 
+class CallerSource(Protocol):
+    """Features that depend on the caller: those of a provider, or of a mounted server."""
+
+    @property
+    def remote(self) -> RemoteProvider | None:
+        """The other server that has them; None if there is none."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there may be such features."""
+
+    def may_have(self, kind: type, key: str | None) -> bool:
+        """Return whether a feature that clients see under a key can be one of these."""
+
+    def unlisted(self, params: dict[str, Any]) -> Match | None:
+        """Return a resource that the other server may have without listing it."""
+
+    async def catalog_for(self, principal: Principal | None, *, again: bool = False) -> FeaturesOfCaller:
+        """Return the features of a caller."""
+
+    async def find(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
+        """Return the feature of the caller that a request names."""
+
+
 class Providers:
     """The providers of one server.
 
@@ -138,22 +163,33 @@ class Providers:
         self._server = server
         self._publish = publish
         self._shared: list[SharedFeatures | MountedFeatures] = []
-        self._per_caller: list[CallerFeatures] = []
+        self._per_caller: list[CallerSource] = []
 
     @property
     def is_per_caller(self) -> bool:
         """Whether the features of some provider depend on the caller."""
-        return bool(self._per_caller)
+        return any(source.is_used for source in self._per_caller)
 
-    def add_mounted(self, mounted: Server) -> None:
-        """Serve the features of the providers of a mounted server, which get into its catalog and from there here."""
+    @property
+    def per_caller(self) -> Sequence[CallerSource]:
+        """The sources of the features that depend on the caller."""
+        return self._per_caller
+
+    def add_mounted(self, mounted: Server, callers: CallerSource) -> None:
+        """Serve the features of the providers of a mounted server, which get into its catalog and from there here.
+
+        Args:
+            mounted: The mounted server.
+            callers: The features of its providers that depend on the caller. They are in no catalog.
+        """
         source = MountedFeatures(self._server, mounted)
         self._server.catalog.promise(source, mounted.catalog.promised)
         self._shared.append(source)
+        self._per_caller.append(callers)
 
     def add(self, provider: Provider, transforms: Sequence[AnyTransform], services: Any) -> None:
         """Serve the features of a provider; raise RuntimeError if it belongs to a server already."""
-        if provider.per_caller:
+        if provider.per_caller or provider.per_request:
             source: SharedFeatures | CallerFeatures = CallerFeatures(self._server, provider, transforms)
         else:
             source = SharedFeatures(self._server, provider, transforms)
@@ -239,6 +275,8 @@ class Providers:
         """
         catalogs = await asyncio.gather(*(source.catalog_for(principal) for source in self._per_caller))
         for source, catalog in zip(self._per_caller, catalogs, strict=True):
+            if not isinstance(source, CallerFeatures):
+                continue
             is_required = source.remote is not None and not source.remote.is_optional
             if catalog.is_unread and is_required and not self._server.catalog.has_kind(kind):
                 raise _unread_error("There is no list.", [source])
@@ -695,7 +733,6 @@ class MountedFeatures:
     def __init__(self, server: Server, mounted: Server) -> None:
         self._server = server
         self._mounted = mounted
-        self._has_warned = False
 
     def may_have(self, kind: type, key: str | None) -> bool:
         """Return whether a feature that clients see under a key can be one of the mounted server."""
@@ -707,16 +744,9 @@ class MountedFeatures:
 
     async def ready(self) -> None:
         """Read the lists of the mounted server's providers."""
-        provided = self._mounted.provided
-        if provided is None:
+        if self._mounted.provided is None:
             return
-        if provided.is_per_caller and not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "%s has a provider with features for each caller, which %s does not serve. Add the provider to %s.",
-                *(self._mounted.options.name, self._server.options.name, self._server.options.name),
-            )
-        await provided.ready()
+        await self._mounted.provided.ready()
         self._promise()
 
     async def settle(self) -> None:
@@ -737,7 +767,9 @@ class MountedFeatures:
 
 
 class CallerFeatures(_Source):
-    """The features of a provider that depend on the caller."""
+    """The features of a provider that depend on the caller, or on the request."""
+
+    is_used = True
 
     def __init__(self, server: Server, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
         super().__init__(server, provider, transforms)
@@ -763,6 +795,8 @@ class CallerFeatures(_Source):
             principal: The caller.
             again: Wait for another server also if it is slow, or if the last attempt has failed.
         """
+        if self.provider.per_request:
+            return await self._of_request(principal)
         owner = owner_of(principal)
         features = self._valid(owner)
         if features is not None:
@@ -779,6 +813,14 @@ class CallerFeatures(_Source):
             previous = self.new_catalog()
             previous.is_unread = True
         return previous
+
+    async def _of_request(self, principal: Principal | None) -> FeaturesOfCaller:
+        """Return the features of one request; none if the provider fails."""
+        features = self.new_catalog()
+        listed = await self.answer(self.listed(principal), "list")
+        for feature in () if listed is FAILED else listed:
+            self.add_to(features.features, without_task(feature))
+        return features
 
     async def _wait_for_list(
         self, loading: asyncio.Task[FeaturesOfCaller], previous: FeaturesOfCaller | None, *, again: bool
@@ -845,7 +887,8 @@ class CallerFeatures(_Source):
                 match = single.find(named, params)
                 if match is not None:
                     return match
-            if named.kind is not Resource:
+            has_versions = feature is not None and feature.version is not None
+            if named.kind is not Resource and not has_versions:
                 return None
         features = await self.catalog_for(principal, again=True)
         return features.find(named, params)

@@ -27,12 +27,15 @@ class Provider:
         refresh: Seconds after which the list is read again; None for only when `changed` was called. The list of a
             caller is read again after 60 seconds by default.
         components: The kinds of features that the provider may have.
+        per_request: Whether the features depend on the request, so that nothing is remembered of `list` and `get`. It
+            includes `per_caller`.
         is_quick: Whether a call waits while a list that is due is read again. Otherwise it is read beside the call,
             which runs the feature of the last list.
     """
 
     per_caller: bool = False
     refresh: float | None = None
+    per_request: bool = False
     is_quick: bool = False
     components: frozenset[str] = frozenset({"tool", "resource", "template", "prompt"})
 

@@ -10,6 +10,7 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError, ResourceNotFound,
 from funcmcp._protocol.jsonrpc import Request, classify
 from funcmcp._protocol.replies import Reply, encoded_result_reply, error_reply, result_reply
 from funcmcp._server.authorization import Guard
+from funcmcp._server.calls.resolving import Resolving, resolving
 from funcmcp._server.calls.rounds import UsedStates
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.catalog import Catalog
@@ -301,17 +302,28 @@ class Server:
             if name in self.catalog.offered:
                 self.hub.publish(change)
 
-    async def resolve(self, message: Message, principal: Principal | None, routes: Routes | None = None) -> Message:
+    async def resolve(
+        self,
+        message: Message,
+        principal: Principal | None,
+        routes: Routes | None = None,
+        http: HTTPRequestInfo | None = None,
+    ) -> Message:
         """Return a request with the feature that it names, also if that is computed at run time; others unchanged.
 
         Args:
             message: The request, or another message.
             principal: The caller.
             routes: The routes of the request, if they are not those of the server.
+            http: The HTTP request; None on a transport without HTTP.
         """
         if self.provided is None or not isinstance(message, RoutedRequest):
             return message
-        return await self.provided.resolve(message, principal, (routes or self.routes).route)
+        token = resolving.set(Resolving(message, http))
+        try:
+            return await self.provided.resolve(message, principal, (routes or self.routes).route)
+        finally:
+            resolving.reset(token)
 
     async def resolve_in_session(
         self, routed: RoutedRequest, rules: Rules, http: HTTPRequestInfo | None

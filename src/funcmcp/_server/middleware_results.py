@@ -119,7 +119,7 @@ class MiddlewareResults:
         The structured content of an error is left out if it does not fit, as in results of tools.
         """
         tool = context.feature
-        if self._values is None or not isinstance(tool, Tool):
+        if self._values is None or not isinstance(tool, Tool) or not tool.checks_results:
             return result
         is_error = result.get("isError") is True
         schema = adaptation.output_schema(tool.describe(), revision)

@@ -330,7 +330,7 @@ class Connection:
         try:
             if self._server.provided is not None:
                 principal = None if call.http is None else call.http.principal
-                call.routed = await self._server.resolve(call.routed, principal)
+                call.routed = await self._server.resolve(call.routed, principal, http=call.http)
             context = self._context(call)
             conversation = context.client.conversation
             if conversation is not None and conversation.rules is not None:

@@ -94,7 +94,13 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
+    from funcmcp._compat.file_provider import (
+        FileSystemProvider,
+    )
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
+    from funcmcp._compat.local_provider import (
+        LocalProvider,
+    )
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import (
         CallNext,
@@ -106,7 +112,20 @@ if TYPE_CHECKING:
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
-    from funcmcp._compat.openapi import MCPType, RouteMap
+    from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
+    from funcmcp._compat.openapi_provider import (
+        OpenAPIProvider,
+    )
+    from funcmcp._compat.provider import (
+        AggregateProvider,
+        Provider,
+    )
+    from funcmcp._compat.proxy import (
+        FastMCPProxy,
+        ProxyClient,
+        ProxyProvider,
+        StatefulProxyClient,
+    )
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
@@ -117,7 +136,27 @@ if TYPE_CHECKING:
         ResourceSecurity,
     )
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server_provider import (
+        FastMCPProvider,
+    )
     from funcmcp._compat.server_settings import Settings
+    from funcmcp._compat.skill_providers import (
+        ClaudeSkillsProvider,
+        CodexSkillsProvider,
+        CopilotSkillsProvider,
+        CursorSkillsProvider,
+        GeminiSkillsProvider,
+        GooseSkillsProvider,
+        OpenCodeSkillsProvider,
+        SkillProvider,
+        SkillsDirectoryProvider,
+        VSCodeSkillsProvider,
+    )
+    from funcmcp._compat.standalone import (
+        prompt,
+        resource,
+        tool,
+    )
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
     from funcmcp._compat.transforms import (
@@ -243,7 +282,7 @@ _HOMES = {
         "StructuredLoggingMiddleware",
         "TimingMiddleware",
     ],
-    "_compat.openapi": ["MCPType", "RouteMap"],
+    "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
@@ -268,6 +307,25 @@ _HOMES = {
         "version_sort_key",
     ],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
+    "_compat.file_provider": ["FileSystemProvider"],
+    "_compat.local_provider": ["LocalProvider"],
+    "_compat.provider": ["AggregateProvider", "Provider"],
+    "_compat.skill_providers": [
+        "ClaudeSkillsProvider",
+        "CodexSkillsProvider",
+        "CopilotSkillsProvider",
+        "CursorSkillsProvider",
+        "GeminiSkillsProvider",
+        "GooseSkillsProvider",
+        "OpenCodeSkillsProvider",
+        "SkillProvider",
+        "SkillsDirectoryProvider",
+        "VSCodeSkillsProvider",
+    ],
+    "_compat.standalone": ["prompt", "resource", "tool"],
+    "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
+    "_compat.server_provider": ["FastMCPProvider"],
+    "_compat.openapi_provider": ["OpenAPIProvider"],
 }
 
 __all__ = [
@@ -275,6 +333,7 @@ __all__ = [
     "INHERIT_SECURITY",
     "AcceptedElicitation",
     "AccessToken",
+    "AggregateProvider",
     "ArgTransform",
     "ArgTransformConfig",
     "AssistantMessage",
@@ -290,13 +349,17 @@ __all__ = [
     "CallNext",
     "CancelledElicitation",
     "CatalogTransform",
+    "ClaudeSkillsProvider",
+    "CodexSkillsProvider",
     "Context",
     "ContextManagerLifespan",
+    "CopilotSkillsProvider",
     "CurrentAccessToken",
     "CurrentContext",
     "CurrentFastMCP",
     "CurrentHeaders",
     "CurrentRequest",
+    "CursorSkillsProvider",
     "DeclinedElicitation",
     "Depends",
     "DetailedTimingMiddleware",
@@ -307,12 +370,18 @@ __all__ = [
     "ErrorHandlingMiddleware",
     "FastMCP",
     "FastMCPError",
+    "FastMCPProvider",
+    "FastMCPProxy",
     "File",
     "FileResource",
+    "FileSystemProvider",
     "FunctionPrompt",
     "FunctionResource",
     "FunctionResourceTemplate",
     "FunctionTool",
+    "GeminiSkillsProvider",
+    "GooseSkillsProvider",
+    "HTTPRoute",
     "HttpResource",
     "Icon",
     "Image",
@@ -320,6 +389,7 @@ __all__ = [
     "InvalidSignature",
     "Lifespan",
     "ListRoots",
+    "LocalProvider",
     "LoggingMiddleware",
     "MCPServer",
     "MCPType",
@@ -329,11 +399,16 @@ __all__ = [
     "MiddlewareContext",
     "Namespace",
     "NotFoundError",
+    "OpenAPIProvider",
+    "OpenCodeSkillsProvider",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
     "PromptsAsTools",
+    "Provider",
+    "ProxyClient",
+    "ProxyProvider",
     "RegexSearchTransform",
     "RequestStateSecurity",
     "Resolve",
@@ -351,6 +426,9 @@ __all__ = [
     "SamplingResult",
     "Settings",
     "Shared",
+    "SkillProvider",
+    "SkillsDirectoryProvider",
+    "StatefulProxyClient",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
     "TaskConfig",
@@ -368,6 +446,7 @@ __all__ = [
     "Transform",
     "TransformedTool",
     "UserMessage",
+    "VSCodeSkillsProvider",
     "ValidationError",
     "VersionFilter",
     "VersionKey",
@@ -391,19 +470,19 @@ __all__ = [
     "max_version",
     "min_version",
     "parse_version_key",
+    "prompt",
     "require_roles",
     "require_scopes",
+    "resource",
     "restrict_tag",
     "run_auth_checks",
+    "tool",
     "version_sort_key",
 ]
 
 _ELSEWHERE = {
     "Client": "Use funcmcp.client.Client, or funcmcp.testing.Client in tests.",
-    "FastMCPProxy": "Use create_proxy of funcmcp.compat, or mcp.mount(funcmcp.upstreams.Upstream(target)).",
     "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
-    "ProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
-    "StatefulProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
@@ -415,15 +494,6 @@ _ELSEWHERE = {
     "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
     "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
-    "FastMCPProvider": "Use mcp.mount(server).",
-    "FileSystemProvider": "Use funcmcp.providers.FileSystemProvider.",
-    "LocalProvider": "Register the functions with @mcp.tool, or write a funcmcp.providers.Provider.",
-    "OpenAPIProvider": "Use mcp.tools_from_openapi.",
-    "Provider": "Use funcmcp.providers.Provider.",
-    "ProxyProvider": "Use mcp.mount(funcmcp.upstreams.Upstream(target)).",
-    "SkillProvider": "Use mcp.add_skills(folder).",
-    "SkillsDirectoryProvider": "Use mcp.add_skills(folder).",
-    "ClaudeSkillsProvider": 'Use mcp.add_skills("~/.claude/skills").',
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",

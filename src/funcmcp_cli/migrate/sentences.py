@@ -65,10 +65,7 @@ OVERRIDES = {
 }
 """How methods that subclasses override differ."""
 
-REFUSED_OPTIONS = {
-    "FastMCP.from_fastapi(mcp_component_fn=)": "leave it out, and change the tools with mcp.add_transform(function)",
-    "FastMCP.from_openapi(mcp_component_fn=)": "leave it out, and change the tools with mcp.add_transform(function)",
-}
+REFUSED_OPTIONS: dict[str, str] = {}
 """Options that a method has as a parameter and refuses."""
 
 FUNCTIONS = {

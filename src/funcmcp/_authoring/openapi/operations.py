@@ -331,7 +331,7 @@ def plan_of(
         RegistrationError: The operation can't be a tool.
     """
     with reading("is"):
-        parameters = _parameters(operation, document, forwarded, takes_cookies=takes_cookies)
+        parameters = parameters_of(operation, document, forwarded, takes_cookies=takes_cookies)
         parameters = [part for part in parameters if (part["in"], part["name"]) not in hidden]
         body = body_of(document, operation.source.get("requestBody"))
         members = None if body is None else _spread_members(document, body)
@@ -339,7 +339,7 @@ def plan_of(
         if members is not None and (taken & set(members) or len(members) > _MAX_MEMBERS):
             members = None  # the body is one argument beside them
         names = _ArgumentNames(parameters)
-        places = tuple((_place(part, names), part) for part in parameters)
+        places = tuple((place_of(part, names.of_parameter(part["name"], part["in"])), part) for part in parameters)
         if body is not None:
             body = _named(body, members, names)
         keys = frozenset(name for location, name in hidden if location == "query")
@@ -369,7 +369,7 @@ class _ArgumentNames:
         return chosen
 
 
-def _parameters(
+def parameters_of(
     operation: Operation, document: Mapping[str, Any], forwarded: Collection[str], *, takes_cookies: bool
 ) -> list[dict[str, Any]]:
     """Return the parameters that become arguments. Those of the operation replace those of its path."""
@@ -404,15 +404,15 @@ def _is_header_argument(name: str, forwarded_keys: Collection[str]) -> bool:
     return True
 
 
-def _place(parameter: dict[str, Any], names: _ArgumentNames) -> Place:
-    """Return the place of a parameter."""
-    location, name = parameter["in"], parameter["name"]
+def place_of(parameter: dict[str, Any], argument: str) -> Place:
+    """Return the place of a parameter with the name of its argument."""
+    location = parameter["in"]
     content = parameter.get("content")
     style = parameter.get("style") or DEFAULT_STYLES[location]
     explode = parameter.get("explode")
     return Place(
-        argument=names.of_parameter(name, location),
-        name=name,
+        argument=argument,
+        name=parameter["name"],
         location=location,
         style=style,
         explode=style in {"form", "deepObject"} if explode is None else explode is True,

@@ -44,6 +44,19 @@ _OPEN = frozenset({Any, object})
 _LISTS = frozenset({list, tuple, Sequence, Collection, Iterable})
 
 
+class CompleteResult:
+    """A ``CallToolResult`` in JSON form that a function has made itself. It is sent unchanged.
+
+    Attributes:
+        wire: The result.
+    """
+
+    __slots__ = ("wire",)
+
+    def __init__(self, wire: dict[str, Any]) -> None:
+        self.wire = wire
+
+
 class Rendering(NamedTuple):
     """How a tool's results are written.
 
@@ -366,6 +379,8 @@ def _content_only(value: Any, tool: str) -> Result:
 
 def _by_value(value: Any, tool: str) -> Result:
     """Return the result for a value without a return annotation."""
+    if isinstance(value, CompleteResult):
+        return value.wire
     if isinstance(value, ToolResult):
         return _tool_result(value)
     if value is None:

@@ -17,11 +17,13 @@ class TimeLimit(NamedTuple):
         seconds: The seconds.
         option: The option that sets them, for errors and the log.
         longest: The seconds to which `Context.extend` may raise them; None if it may not.
+        error: The text of the error of a call that takes longer; None for the usual one.
     """
 
     seconds: float
     option: str = "timeout="
     longest: float | None = None
+    error: str | None = None
 
 
 class CallEnd(NamedTuple):

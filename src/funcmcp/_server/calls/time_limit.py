@@ -52,5 +52,5 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
         name = context.request.method if context.feature is None else context.feature.key
         what_happens = "An async function is cancelled; a plain function continues in its thread."
         logger.warning("%s did not finish within %s (%s). %s", name, seconds, limit.option, what_happens)
-        raise ToolError(f"It did not finish within {seconds} ({limit.option}).")
+        raise ToolError(limit.error or f"It did not finish within {seconds} ({limit.option}).")
     return result

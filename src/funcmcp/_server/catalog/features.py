@@ -161,6 +161,7 @@ class Tool(Feature):
         reroute: Returns the route of the request that a call of the tool stands for, such as a call of another tool.
             None for tools that answer themselves.
         result_characters: Characters of a result; a longer one is shortened. 0 for no limit, and None for the server's.
+        checks_results: Whether a result that middleware makes must fit the output schema.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Tool(Feature):
     annotations: Mapping[str, Any] | None = None
     reroute: Callable[[RoutedRequest], RoutedRequest] | None = None
     result_characters: int | None = None
+    checks_results: bool = True
 
     @property
     def key(self) -> str:

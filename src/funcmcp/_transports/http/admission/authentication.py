@@ -216,7 +216,9 @@ class Authentication:
         for value in body[:MAX_BATCH]:  # a larger batch is refused later
             message = self._server.read(value)
             if isinstance(message, RoutedRequest):
-                refusal = await self._guard.check(await self._server.resolve(message, principal), principal)
+                refusal = await self._guard.check(
+                    await self._server.resolve(message, principal, http=request), principal
+                )
             else:
                 refusal = self._guard.check_conversation(principal)
             if refusal is not None:

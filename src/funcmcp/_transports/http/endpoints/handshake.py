@@ -377,7 +377,7 @@ class HandshakeEra:
         for member in members:
             message = member.message
             if isinstance(message, RoutedRequest):
-                routed = await self._server.resolve(message, http.principal)
+                routed = await self._server.resolve(message, http.principal, http=http)
                 if client.conversation.rules is not None:
                     routed = await self._server.resolve_in_session(routed, client.conversation.rules, http)
                 context = RequestContext(routed, client, _CLOSED, http)

@@ -135,7 +135,7 @@ class StreamableHTTP:
                 per_request = per_request or carries_version(value.get("params"))
             message = self._server.read(value, memory_of(body))
             if self._server.provided is not None:
-                message = await self._server.resolve(message, request.principal)
+                message = await self._server.resolve(message, request.principal, http=request)
         if self._authentication is not None:
             refusal = await self._authentication.check(message, request)
             if refusal is not None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import Message as Message
     from funcmcp.compat import Prompt as Prompt
     from funcmcp.compat import PromptResult as PromptResult
+    from funcmcp.compat import prompt as prompt
     from funcmcp.compat.fastmcp.prompts import base as base
     from funcmcp.compat.fastmcp.prompts import function_prompt as function_prompt
     from funcmcp.compat.fastmcp.prompts import prompt_manager as prompt_manager
@@ -23,5 +24,6 @@ else:
             "Message",
             "Prompt",
             "PromptResult",
+            "prompt",
         ],
     }, shadowing=["prompt"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import ResourceSecurity as ResourceSecurity
     from funcmcp.compat import ResourceTemplate as ResourceTemplate
     from funcmcp.compat import TextResource as TextResource
+    from funcmcp.compat import resource as resource
     from funcmcp.compat.fastmcp.resources import base as base
     from funcmcp.compat.fastmcp.resources import function_resource as function_resource
     from funcmcp.compat.fastmcp.resources import resource_manager as resource_manager
@@ -36,5 +37,6 @@ else:
             "ResourceSecurity",
             "ResourceTemplate",
             "TextResource",
+            "resource",
         ],
     }, shadowing=["resource"])

@@ -6,9 +6,11 @@ from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
     from funcmcp.compat import FunctionResource as FunctionResource
+    from funcmcp.compat import resource as resource
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
             "FunctionResource",
+            "resource",
         ],
     })

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import ToolResult as ToolResult
     from funcmcp.compat import forward as forward
     from funcmcp.compat import forward_raw as forward_raw
+    from funcmcp.compat import tool as tool
     from funcmcp.compat.fastmcp.tools import base as base
     from funcmcp.compat.fastmcp.tools import function_parsing as function_parsing
     from funcmcp.compat.fastmcp.tools import function_tool as function_tool
@@ -23,5 +24,6 @@ else:
             "ToolResult",
             "forward",
             "forward_raw",
+            "tool",
         ],
     }, shadowing=["tool"])

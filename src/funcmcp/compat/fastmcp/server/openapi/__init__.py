@@ -6,6 +6,7 @@ from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
     from funcmcp.compat import MCPType as MCPType
+    from funcmcp.compat import OpenAPIProvider as OpenAPIProvider
     from funcmcp.compat import RouteMap as RouteMap
     from funcmcp.compat.fastmcp.server.openapi import components as components
     from funcmcp.compat.fastmcp.server.openapi import routing as routing
@@ -14,6 +15,7 @@ else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
             "MCPType",
+            "OpenAPIProvider",
             "RouteMap",
         ],
     })

@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import AggregateProvider as AggregateProvider
+    from funcmcp.compat import ClaudeSkillsProvider as ClaudeSkillsProvider
+    from funcmcp.compat import FastMCPProvider as FastMCPProvider
+    from funcmcp.compat import FileSystemProvider as FileSystemProvider
+    from funcmcp.compat import LocalProvider as LocalProvider
+    from funcmcp.compat import Provider as Provider
+    from funcmcp.compat import SkillProvider as SkillProvider
+    from funcmcp.compat import SkillsDirectoryProvider as SkillsDirectoryProvider
     from funcmcp.compat.fastmcp.server.providers import addressing as addressing
     from funcmcp.compat.fastmcp.server.providers import aggregate as aggregate
     from funcmcp.compat.fastmcp.server.providers import base as base
@@ -18,4 +26,15 @@ if TYPE_CHECKING:
     from funcmcp.compat.fastmcp.server.providers import proxy as proxy
     from funcmcp.compat.fastmcp.server.providers import skills as skills
 else:
-    __getattr__, __dir__, __all__ = names_of(__name__, {})
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "AggregateProvider",
+            "ClaudeSkillsProvider",
+            "FastMCPProvider",
+            "FileSystemProvider",
+            "LocalProvider",
+            "Provider",
+            "SkillProvider",
+            "SkillsDirectoryProvider",
+        ],
+    })

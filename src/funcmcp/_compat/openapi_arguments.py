@@ -1,0 +1,131 @@
+"""The arguments that FastMCP makes of an operation's parameters and body, and their schemas.
+
+They differ from those of ``funcmcp.MCPServer.tools_from_openapi`` in their names: a parameter that has the name of
+another one, or of a member of the body, is ``name__location``; the members of every object are arguments; another body
+is named after its title.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.openapi.bodies import body_of, members_of
+from funcmcp._authoring.openapi.operations import OperationPlan, parameters_of, place_of
+from funcmcp._authoring.openapi.parameters import Place
+from funcmcp._authoring.openapi.references import has_mark, reading, resolved
+from funcmcp._authoring.openapi.schemas import Schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._authoring.openapi.bodies import BodyPlan
+    from funcmcp._authoring.openapi.operations import Operation
+
+WRAPPED = "x-fastmcp-wrap-result"
+"""The mark of output schemas whose member ``result`` is the response."""
+
+_BODY = "body"
+_JSON_TYPES = (
+    "application/json",
+    "application/vnd.api+json",
+    "application/hal+json",
+    "application/ld+json",
+    "text/json",
+)
+_SUCCESSES = ("200", "201", "202", "204")
+
+
+def plan_of(operation: Operation, document: Mapping[str, Any]) -> OperationPlan:
+    """Return the plan of an operation with FastMCP's arguments; raise RegistrationError if it can't be read."""
+    with reading("is"):
+        parameters = parameters_of(operation, document, (), takes_cookies=True)
+        body = body_of(document, operation.source.get("requestBody"))
+        members = [] if body is None else _members(document, body)
+        body_names = set(members) if members or body is None else {_name_of_body(body)}
+        counts = Counter(parameter["name"] for parameter in parameters)
+        places = []
+        for parameter in parameters:
+            name = parameter["name"]
+            is_taken = counts[name] > 1 or name in body_names
+            places.append((place_of(parameter, f"{name}__{parameter['in']}" if is_taken else name), parameter))
+        if body is not None and members:
+            named = {name: body.members.get(name) or Place(name, name, _BODY) for name in members}
+            body = replace(body, members=named, is_spread=True)
+        elif body is not None:
+            body = replace(body, argument=_name_of_body(body))
+        return OperationPlan(operation, document, tuple(places), body)
+
+
+def _members(document: Mapping[str, Any], body: BodyPlan) -> list[str]:
+    """Return the members of a body that are arguments; none if the whole body is one."""
+    if body.kind not in {"json", "form", "multipart"}:
+        return []
+    schema = resolved(document, body.schema) if isinstance(body.schema, dict) else {}
+    if "oneOf" in schema or "anyOf" in schema or "not" in schema:
+        return []
+    members = members_of(document, body.schema)
+    if members is None:
+        return []
+    return [name for name, node in members[0].items() if not has_mark(node, "readOnly")]
+
+
+def _name_of_body(body: BodyPlan) -> str:
+    schema = body.schema if isinstance(body.schema, dict) else {}
+    if "$ref" in schema:
+        return _BODY
+    name = re.sub(r"[^a-zA-Z0-9_]", "_", str(schema.get("title", _BODY)).lower())
+    return "body_data" if not name or name[0].isdigit() else name
+
+
+def output_schema_of(plan: OperationPlan, *, validates: bool) -> dict[str, Any] | None:
+    """Return the output schema of an operation; None if it has none.
+
+    Args:
+        plan: The plan of the operation.
+        validates: Whether it is the schema of the document. Otherwise it allows any object.
+    """
+    node = _response_schema(plan)
+    if not isinstance(node, dict) or not node:
+        return None
+    schemas = Schemas(plan.document, "response")
+    converted = schemas.convert(node)
+    flat = schemas.arranged(converted, []) if isinstance(converted, dict) else {}
+    is_wrapped = flat.get("type") != "object"
+    if not validates:
+        permissive: dict[str, Any] = {"type": "object", "additionalProperties": True}
+        return {**permissive, WRAPPED: True, "properties": {"result": {}}} if is_wrapped else permissive
+    if not is_wrapped:
+        return flat
+    wrapper = {"type": "object", "properties": {"result": converted}, "required": ["result"]}
+    return {**schemas.arranged(wrapper, []), WRAPPED: True}
+
+
+def _response_schema(plan: OperationPlan) -> Any:
+    """Return the schema of the response to a successful request; None if one may have no body."""
+    nodes = {str(code): resolved(plan.document, node) for code, node in _responses(plan).items()}
+    successes = {code: node for code, node in nodes.items() if code.startswith("2")}
+    if not successes or not all(node.get("content") for node in successes.values()):
+        return None
+    response = next((successes[code] for code in _SUCCESSES if code in successes), None)
+    content = (response or next(iter(successes.values())))["content"]
+    entry = next((content[name] for name in _JSON_TYPES if name in content), None) or next(iter(content.values()))
+    return entry.get("schema") if isinstance(entry, dict) else None
+
+
+def _responses(plan: OperationPlan) -> Mapping[str, Any]:
+    """Return the responses of an operation by their status codes."""
+    responses: Mapping[str, Any] = plan.operation.source.get("responses") or {}
+    return responses
+
+
+def media_type_of(plan: OperationPlan) -> str:
+    """Return the media type of a successful response; JSON if there is one or none."""
+    nodes = {str(code): resolved(plan.document, node) for code, node in _responses(plan).items()}
+    codes = [*(code for code in _SUCCESSES if code in nodes), *(code for code in nodes if code.startswith("2"))]
+    content = nodes[codes[0]].get("content") if codes else None
+    if not content:
+        return "application/json"
+    return next((name for name in _JSON_TYPES if name in content), next(iter(content)))

@@ -1,0 +1,25 @@
+"""What FastMCP sends of a component in ``_meta.fastmcp``."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def with_tags_in_meta(feature: Any, tags: Collection[str]) -> Any:
+    """Return a feature whose ``_meta.fastmcp`` names its tags; unchanged if it has none."""
+    if not tags:
+        return feature
+    return replace(feature, describe=functools.cache(functools.partial(_tagged, feature.describe, sorted(tags))))
+
+
+def _tagged(describe: Any, tags: list[str]) -> dict[str, Any]:
+    definition = dict(describe())
+    meta = dict(definition.get("_meta") or {})
+    inner = meta.get("fastmcp")
+    meta["fastmcp"] = {**(inner if isinstance(inner, dict) else {}), "tags": tags}
+    return {**definition, "_meta": meta}
