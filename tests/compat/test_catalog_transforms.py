@@ -106,7 +106,6 @@ async def test_transforms_of_funcmcp_work_in_place_of_those_of_fastmcp() -> None
     ("name", "advice"),
     [
         ("RetryMiddleware", r"funcmcp\.middleware\.retry_calls"),
-        ("FileSystemProvider", r"funcmcp\.providers\.FileSystemProvider"),
         ("Approval", "confirm="),
         ("SessionId", r"funcmcp\.state\.StateHandle"),
     ],

@@ -68,8 +68,8 @@ def shop(*transforms: Any, **options: Any) -> FastMCP:
     mcp = FastMCP("shop", transforms=transforms, **options)
     mcp.tool(lambda: "open", name="open")
     mcp.tool(lambda: "secret", name="secret", tags={"secret"})
-    mcp.resource("shop://secret", tags={"secret"})(lambda: "secret")
-    mcp.resource("shop://{name}")(lambda name: f"template {name}")
+    mcp.resource("shop://secret", name="secret", tags={"secret"})(lambda: "secret")
+    mcp.resource("shop://{name}", name="any")(lambda name: f"template {name}")
     return mcp
 
 

@@ -8,20 +8,27 @@ import re
 import time
 from collections import Counter
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from funcmcp._compat.components import Tool
-from funcmcp._compat.context import Context  # noqa: TC001 - read at run time
+from funcmcp._compat.context import Context, get_context
 from funcmcp._compat.errors import NotFoundError
 from funcmcp._compat.transforms import Transform
 from funcmcp._compat.versions import dedupe_with_versions
+from funcmcp._objects.mappings import only
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.codec import decode
+from funcmcp._protocol.errors import WrongArguments
+from funcmcp._providers.features_as_tools import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Self
 
     from funcmcp._compat.transforms import CallNext
     from funcmcp._compat.versions import VersionSpec
+    from funcmcp._server.calls.context import RequestContext
 
 MAX_PATTERN = 1_000
 """Characters of a regular expression. A longer one matches nothing."""
@@ -29,6 +36,7 @@ MAX_PATTERN = 1_000
 SEARCH_SECONDS = 1.0
 """Seconds after which a search by a regular expression returns what it has found."""
 
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -185,30 +193,77 @@ class BaseSearchTransform(CatalogTransform):
         raise NotImplementedError(f"{type(self).__name__} has no method _search.")
 
     def _make_call_tool(self) -> Tool:
-        transform = self
-
-        async def call_tool(
-            ctx: Context,
+        def call_tool(
             name: Annotated[str, "The name of the tool to call"],
             arguments: Annotated[dict[str, Any] | None, "Arguments to pass to the tool"] = None,
-        ) -> Any:
+        ) -> None:
             """Call a tool by name with the given arguments.
 
             Use this to execute tools discovered via search_tools.
             """
-            if name in {transform._call_tool_name, transform._search_tool_name}:
-                raise ValueError(f"'{name}' is a synthetic search tool and cannot be called via the call_tool proxy")
-            if not any(tool.name == name for tool in await transform.get_tool_catalog(ctx)):
-                raise NotFoundError(f"Unknown tool: {name!r}")
-            return await ctx.call_other_tool(name, arguments or {})
+            del name, arguments  # the handler of `_CallTool` calls the tool
 
-        return Tool.from_function(call_tool, name=self._call_tool_name, output_schema=None)
+        return _CallTool(call_tool, self._call_tool_name, output_schema=None).of(self)
+
+    async def call(self, request: RequestContext, arguments: dict[str, Any]) -> Any:
+        """Return the result of the tool that a call of the calling tool names, with the rights of its caller.
+
+        Raises:
+            NotFoundError: The caller can't find the tool.
+            ValueError: It is one of the two tools of this transform.
+            WrongArguments: The arguments are not a name and an object.
+        """
+        name, values = arguments.get("name"), arguments.get("arguments")
+        if isinstance(values, str):
+            values = _decoded(values)
+        if not isinstance(name, str):
+            raise WrongArguments([("name", "must be a string")])
+        if not (values is None or isinstance(values, dict)):
+            raise WrongArguments([("arguments", "must be an object")])
+        if name in {self._call_tool_name, self._search_tool_name}:
+            raise ValueError(f"'{name}' is a synthetic search tool and cannot be called via the call_tool proxy")
+        context = get_context()
+        if not any(tool.name == name for tool in await self.get_tool_catalog(context)):
+            raise NotFoundError(f"Unknown tool: {name!r}")
+        server: Any = context.fastmcp
+        params = {"name": name, "arguments": values or {}}
+        return await asked(server._server, request, "tools/call", params, _own_members)  # noqa: SLF001 - a part of it
 
     async def _found(self, ctx: Context, query: str) -> Any:
         """Return the result of a search."""
         tools = [tool for tool in await self.get_tool_catalog(ctx) if tool.name not in self._always_visible]
         result = self._serialize(await self._search(tools, query))
         return await result if inspect.isawaitable(result) else result
+
+
+class _CallTool(Tool):
+    """The tool of a search that calls other tools. Its result is theirs, and so are its questions to the client."""
+
+    _transform: BaseSearchTransform
+
+    def of(self, transform: BaseSearchTransform) -> Self:
+        """Return the tool as that of a search."""
+        self._transform = transform
+        return self
+
+    def finished(self, feature: Any) -> Any:
+        """Return the feature with a handler that gets the request."""
+        return replace(feature, handler=self._transform.call)
+
+
+def _decoded(text: str) -> Any:
+    """Return the value that a text has as JSON; the text if it is not JSON."""
+    try:
+        return decode(text.encode())
+    except ValueError:
+        return text
+
+
+def _own_members(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a tool without what the server adds to every result."""
+    own = only(result, ("content", "structuredContent", "isError"))
+    meta = {name: value for name, value in result.get("_meta", {}).items() if name != _SERVER_INFO}
+    return {**own, "_meta": meta} if meta else own
 
 
 @public("funcmcp.compat")

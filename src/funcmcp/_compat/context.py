@@ -358,14 +358,6 @@ class Context(Generic[*Types]):
         """The caller of the request; None for callers without credentials, and for the server's author."""
         return None if self._call is None else self._call.request.principal
 
-    async def call_other_tool(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Return the result of another tool for this call: with the rights of its caller, and with its questions."""
-        from funcmcp._providers.features_as_tools import asked  # noqa: PLC0415 - few tools call others
-
-        server: Any = self._server
-        params = {"name": name, "arguments": arguments}
-        return await asked(server._server, self._request, "tools/call", params, dict)  # noqa: SLF001 - a part of it
-
     async def _change_visibility(self, rule: ComponentRule | None) -> None:
         server: Any = self._server
         await server.client_rules.change(self._request, rule)
