@@ -74,7 +74,7 @@ def shop(*transforms: Any, **options: Any) -> FastMCP:
 
 
 async def test_what_a_transform_hides_from_a_caller_is_not_served() -> None:
-    tokens = {name: {"client_id": name, "scopes": []} for name in ("ann", "bob")}
+    tokens: dict[str, Any] = {name: {"client_id": name, "scopes": []} for name in ("ann", "bob")}
     mcp = shop(Guarded(), auth=StaticTokenVerifier(tokens))
     for name, sees in (("ann", True), ("bob", False)):
         async with Client(mcp, headers={"authorization": f"Bearer {name}"}) as client:
@@ -95,7 +95,7 @@ async def test_what_a_transform_hides_from_a_caller_is_not_served() -> None:
 async def test_a_transform_changes_names_and_results(revision: str) -> None:
     mcp = shop(Louder())
     child = MCPServer("child")
-    child.tool(lambda: "far", name="far")
+    child.tool(name="far")(lambda: "far")
     mcp.mount(child)
     async with Client(mcp, revision=revision) as client:
         assert [tool.name for tool in await client.list_tools()] == ["OPEN", "SECRET", "FAR"]
@@ -140,7 +140,7 @@ async def test_a_catalog_is_read_with_the_caller_and_without_the_transform() -> 
                 tools = await self.get_tool_catalog(ctx)
                 return ", ".join(f"{tool.name} {tool.version} {tool.get_meta()['fastmcp']}" for tool in tools)
 
-            return Tool.from_function(count, name="count")
+            return Tool(count, "count")
 
     mcp = FastMCP("shop")
     for version in ("1", "2", "3"):

@@ -12,6 +12,7 @@ from funcmcp import MCPError
 from funcmcp.compat import (
     ArgTransformConfig,
     FastMCP,
+    FastMCPProvider,
     Namespace,
     PromptsAsTools,
     ResourcesAsTools,
@@ -146,3 +147,27 @@ async def test_methods_of_transforms_change_components() -> None:
 def test_what_a_transform_cannot_do_is_refused(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize("hide", ["transform", "rule", "version"])
+async def test_a_provider_of_another_server_has_its_transforms_or_takes_none(hide: str) -> None:
+    provider = FastMCPProvider(shop())
+    if hide == "transform":
+        provider.add_transform(Visibility(False, names={"read", "secret"}))
+    elif hide == "rule":
+        provider.disable(names={"read", "secret"})
+    else:
+        provider.add_transform(VersionFilter(version_lt="0"))
+        provider.add_transform(Visibility(False, names={"secret"}))
+    provider.add_transform(Namespace("p"))
+    mcp = FastMCP("above")
+    mcp.add_provider(provider)
+    assert await names(mcp) == ["p_shout"]
+    with pytest.raises(RuntimeError, match="belongs to a server already"):
+        provider.add_transform(Namespace("q"))
+    with pytest.raises(RuntimeError, match="belongs to a server already"):
+        provider.disable(names={"shout"})
+    other = FastMCPProvider(shop())
+    other.add_transform(Transform())
+    with pytest.raises(TypeError, match="has methods of its own"):
+        mcp.add_provider(other)

@@ -283,7 +283,7 @@ class BM25SearchTransform(BaseSearchTransform):
             found: str | list[dict[str, Any]] = await transform._found(ctx, query)
             return found
 
-        return Tool.from_function(search_tools, name=self._search_tool_name)
+        return Tool(search_tools, self._search_tool_name)
 
     async def _search(self, tools: Sequence[Any], query: str) -> Sequence[Any]:
         documents = [Counter(_words_in(_text_of(tool))) for tool in tools]
@@ -338,7 +338,7 @@ class RegexSearchTransform(BaseSearchTransform):
             found: str | list[dict[str, Any]] = await transform._found(ctx, pattern)
             return found
 
-        return Tool.from_function(search_tools, name=self._search_tool_name)
+        return Tool(search_tools, self._search_tool_name)
 
     async def _search(self, tools: Sequence[Any], query: str) -> Sequence[Any]:
         matches = None if len(query) > MAX_PATTERN else _matcher(query)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.context import context_variable
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from funcmcp._compat.visibility import ComponentRule
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult
     from funcmcp._server.connections.conversation import Rules
+
+L = TypeVar("L")
 
 
 class ServerLists(ServerTransports):
@@ -145,21 +147,21 @@ class ServerLists(ServerTransports):
             version: The versions that count. By default it is the newest one.
         """
         if self.has_view:
-            return await self._in_view("tools/list", name, version)
+            return await self._in_view(ListedTool, "tools/list", name, version)
         tools = await self._visible("tools/list", ListedTool)
         return newest_matching((tool for tool in tools if tool.name == name), version)
 
     async def get_resource(self, uri: Any, version: VersionSpec | None = None) -> ListedResource | None:
         """Return the resource of a URI, as `get_tool` does; None for one that a template has."""
         if self.has_view:
-            return await self._in_view("resources/list", str(uri), version)
+            return await self._in_view(ListedResource, "resources/list", str(uri), version)
         resources = await self._visible("resources/list", ListedResource)
         return newest_matching((item for item in resources if item.uri == str(uri)), version)
 
     async def get_resource_template(self, uri: Any, version: VersionSpec | None = None) -> ListedTemplate | None:
         """Return the template of a URI that it matches, or of its own text, as `get_tool` does."""
         if self.has_view:
-            return await self._in_view("resources/templates/list", str(uri), version)
+            return await self._in_view(ListedTemplate, "resources/templates/list", str(uri), version)
         from funcmcp._protocol.uri_template import URITemplate  # noqa: PLC0415 - few servers look for templates
 
         templates = await self._visible("resources/templates/list", ListedTemplate)
@@ -185,7 +187,7 @@ class ServerLists(ServerTransports):
             return await self.rendered(name, **options)
         spec = None if isinstance(version, Mapping) else version
         if self.has_view:
-            return await self._in_view("prompts/list", name, spec)
+            return await self._in_view(ListedPrompt, "prompts/list", name, spec)
         prompts = await self._visible("prompts/list", ListedPrompt)
         return newest_matching((item for item in prompts if item.name == name), spec)
 
@@ -193,9 +195,19 @@ class ServerLists(ServerTransports):
         """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""
         return await super().get_prompt(name, arguments, **options)
 
-    async def _in_view(self, method: str, key: str, version: VersionSpec | None) -> Any:
-        """Return what the transforms that are asked by each request have under a name or URI."""
-        return await self.view.component(method, key, version, self._author_context(method, self._client_rules()))
+    async def _in_view(self, listed: type[L], method: str, key: str, version: VersionSpec | None) -> L | None:
+        """Return what the transforms that are asked by each request have under a name or URI.
+
+        Args:
+            listed: The class of definitions. A transform may return a component of its own in place of one.
+            method: The method of the list.
+            key: The name or URI.
+            version: The versions that count.
+        """
+        del listed
+        context = self._author_context(method, self._client_rules())
+        component: L | None = await self.view.component(method, key, version, context)
+        return component
 
     def _client_rules(self) -> Rules | None:
         """Return the rules of the client whose request runs; None if it sees what other clients see."""

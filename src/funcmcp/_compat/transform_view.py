@@ -162,9 +162,10 @@ class TransformView:
             return routed
         version = requested_version(params)
         spec = None if version is None else VersionSpec(eq=version)
-        method, reference = routed.request.method, params
-        if method == "completion/complete":
-            reference = params.get("ref") if isinstance(params.get("ref"), dict) else {}
+        method = routed.request.method
+        reference: Any = params.get("ref") if method == "completion/complete" else params
+        if not isinstance(reference, dict):
+            return routed  # its fault says what is wrong with it
         name, uri = reference.get("name"), reference.get("uri")
         if isinstance(uri, str):
             return await self._routed_to_resource(context, uri, spec)

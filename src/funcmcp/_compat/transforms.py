@@ -199,7 +199,7 @@ class VersionFilter(BuiltInTransform):
         self._spec = VersionSpec(gte=version_gte, lt=version_lt)
 
     def __repr__(self) -> str:
-        limits = without_none({"version_gte": self.version_gte, "version_lt": self.version_lt})
+        limits: dict[str, Any] = without_none({"version_gte": self.version_gte, "version_lt": self.version_lt})
         if not self.include_unversioned:
             limits["include_unversioned"] = False
         return f"VersionFilter({', '.join(f'{name}={value!r}' for name, value in limits.items())})"
@@ -505,6 +505,8 @@ def native_transforms(transforms: Iterable[Any]) -> list[AnyTransform]:
                 f"{type(transform).__name__} has methods of its own, so it can be added to a server only: "
                 "mcp.add_transform(...)."
             )
-        else:
+        elif callable(transform):
             native.append(transform)
+        else:
+            raise TypeError(f"{type(transform).__name__} is not a transform of funcmcp.compat or funcmcp.transforms.")
     return native

@@ -270,8 +270,10 @@ class FeatureList:
 
             features = [feature for feature in seen_features(self.registry, rules) if feature.is_listed]
         features = [*await self.allowed(features, context), *await self.provided_for(context)]
+        if context.every_version or self.view is not None:
+            features = list(dict.fromkeys(features))  # an older version may stand in for one that is not shown
         if self.view is not None:
-            features = await self.view.listed(self.method, list(dict.fromkeys(features)), context)
+            features = await self.view.listed(self.method, features, context)
         capabilities = context.client.capabilities
         return [item for item in features if not item.needs or not missing_of(item.needs, capabilities)]
 
