@@ -31,6 +31,8 @@ REACHING_OUT = {"aiohttp", "ftplib", "grpc", "http.client", "httpx", "httpx2", "
 REACHING_OUT |= {"azure.identity", "azure.storage", "ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
 REACHING_OUT.add("psycopg")
 WHO_MAY = {
+    "funcmcp/_compat/remote_auth.py": "the identity provider that the author names, for its metadata",
+    "funcmcp/_compat/token_verifiers.py": "the issuer that the author names, about tokens",
     "funcmcp/_adapters/openapi/api_client.py": "the API whose document the author names",
     "funcmcp/_adapters/azure/storage.py": "the storage account that the operator names",
     "funcmcp/_adapters/postgres/link.py": "the PostgreSQL that the operator names",
@@ -133,6 +135,8 @@ def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
     services of grants: tests/grants has the attacks on that.
     """
     clients_of_upstreams = {"funcmcp/_upstreams/auth.py", "funcmcp/_upstreams/user_grants.py"}
+    clients_of_upstreams |= {"funcmcp/_compat/oauth_providers.py", "funcmcp/_compat/remote_auth.py"}  # names only
+    clients_of_upstreams |= {"funcmcp/_compat/token_verifiers.py"}  # a client of an introspection endpoint
     clients_of_upstreams |= {"funcmcp/_auth/grants.py", "funcmcp/_auth/client_options.py", *CLIENTS_OF_SERVICES}
     client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:

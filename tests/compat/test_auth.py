@@ -387,13 +387,13 @@ def test_a_rule_of_a_component_can_not_be_set_later() -> None:
 
 
 class WithRoutes(Verifier):
-    def get_routes(self) -> list[str]:
-        return ["/authorize"]
+    def get_routes(self, mcp_path: str | None = None) -> list[str]:
+        return [f"/authorize{mcp_path}"]
 
 
 class WithoutRoutes(Verifier):
-    def get_routes(self) -> list[str]:
-        return []
+    def get_routes(self, mcp_path: str | None = None) -> list[str]:
+        return [] if mcp_path == "/mcp" else ["/x"]
 
 
 class WithMiddleware(Verifier):
@@ -402,7 +402,7 @@ class WithMiddleware(Verifier):
 
 
 def test_a_provider_whose_routes_and_checks_would_be_lost_stops_the_start() -> None:
-    with pytest.raises(TypeError, match="WithRoutes has routes for the sign-in"):
+    with pytest.raises(TypeError, match="get_routes returned str"):
         FastMCP("a", auth=WithRoutes())
     with pytest.raises(TypeError, match="WithMiddleware has a method get_middleware"):
         FastMCP("a", auth=WithMiddleware())
@@ -442,12 +442,8 @@ async def test_a_token_that_can_not_be_verified_now_is_not_refused(
 
 
 NAMES = """
-AWSCognitoProvider AWSCognitoTokenVerifier Auth0JWTVerifier Auth0MCPProvider Auth0Provider AuthKitProvider
-AzureJWTVerifier AzureProvider ClerkProvider ClerkTokenVerifier DebugTokenVerifier DescopeProvider DiscordProvider
-DiscordTokenVerifier EntraOBOToken GitHubProvider GitHubTokenVerifier GoogleProvider GoogleTokenVerifier
-HuggingFaceProvider HuggingFaceTokenVerifier IdentityAssertion InMemoryOAuthProvider IntrospectionTokenVerifier JWKData
-JWKSData JWTVerifier KeycloakAuthProvider MultiAuth OAuthProvider OAuthProxy OCIProvider OIDCProxy PropelAuthProvider
-RSAKeyPair RemoteAuthProvider ScalekitProvider SupabaseProvider WorkOSProvider WorkOSTokenVerifier
+ClerkTokenVerifier DiscordTokenVerifier EntraOBOToken GitHubTokenVerifier GoogleTokenVerifier HuggingFaceTokenVerifier
+IdentityAssertion InMemoryOAuthProvider OAuthProvider WorkOSTokenVerifier
 """
 """Public names of `fastmcp.server.auth` and its providers in FastMCP 4.2.3 that funcmcp.compat does not have."""
 
@@ -462,7 +458,7 @@ def test_a_name_of_authentication_in_fastmcp_leads_to_names_that_exist(name: str
 
 def test_a_verifier_takes_the_arguments_of_fastmcp() -> None:
     verifier = TokenVerifier("https://api.example.com", ["read"])
-    assert (verifier.base_url, verifier.required_scopes) == ("https://api.example.com", ["read"])
+    assert (str(verifier.base_url), verifier.required_scopes) == ("https://api.example.com/", ["read"])
     assert StaticTokenVerifier({}).required_scopes == []
     with pytest.raises(TypeError, match="resource_server_url"):
         TokenVerifier(resource_server_url="https://api.example.com")  # type: ignore[call-arg]

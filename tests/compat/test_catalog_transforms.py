@@ -105,7 +105,6 @@ async def test_transforms_of_funcmcp_work_in_place_of_those_of_fastmcp() -> None
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("RetryMiddleware", r"funcmcp\.middleware\.retry_calls"),
         ("Approval", "confirm="),
         ("SessionId", r"funcmcp\.state\.StateHandle"),
     ],

@@ -81,5 +81,5 @@ async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:
 def test_names_that_are_elsewhere_say_where() -> None:
     with pytest.raises(ImportError, match=r"funcmcp\.client\.Client"):
         from funcmcp.compat import Client  # type: ignore[attr-defined] # noqa: F401 - it does not exist
-    with pytest.raises(ImportError, match=r"funcmcp\.auth\.BearerTokens"):
-        _: Any = funcmcp.compat.JWTVerifier  # type: ignore[attr-defined]
+    with pytest.raises(ImportError, match=r"funcmcp\.auth\.OAuthProxy"):
+        _: Any = funcmcp.compat.GitHubTokenVerifier  # type: ignore[attr-defined]

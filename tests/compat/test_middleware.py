@@ -137,9 +137,13 @@ async def test_middleware_of_the_frameworks(caplog: pytest.LogCaptureFixture) ->
     )
     with caplog.at_level(logging.INFO):
         assert (await mcp.call_tool("add", {"a": 1, "b": 2})).text == "3"
-        assert (await mcp.call_tool("fail", raise_on_error=False)).is_error
-    assert "tools/call took" in caplog.text
-    assert "tools/call failed: no" in caplog.text
+        with pytest.raises(MCPError, match="Invalid params: no") as failure:
+            await mcp.call_tool("fail")
+    assert failure.value.code == -32602
+    assert "Request tools/call completed in" in caplog.text
+    assert "Error in tools/call: ToolError: no" in caplog.text
+    assert '"arguments":{"a":1,"b":2}' in caplog.text
+    assert "payload_type=CallToolRequestParams" in caplog.text
     assert errors == ["tools/call no"]
 
 

@@ -159,19 +159,6 @@ async def test_a_tool_that_replaces_a_disabled_one_is_enabled(caplog: pytest.Log
     assert (await mcp.call_tool("t")).text == "second"
 
 
-def test_auth_of_a_component_is_refused() -> None:
-    mcp = FastMCP("t")
-    advice = r"'auth', which funcmcp\.compat does not support\. Use scopes="
-    for register in (mcp.tool, mcp.prompt):
-        with pytest.raises(TypeError, match=advice):
-            register(lambda: "x", name="t", auth=[lambda _context: True])
-    with pytest.raises(TypeError, match=advice):
-        mcp.resource("a://b", auth=lambda _context: True)(lambda: "x")
-    with pytest.raises(TypeError, match="The tool t has an option 'auth'"):
-        mcp.add_tool(Tool.from_function(lambda: "x", name="t", auth=lambda _context: True))
-    mcp.tool(lambda: "x", name="open", auth=None)
-
-
 async def test_each_ignored_option_of_a_component_is_logged_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     mcp = FastMCP("t")
     mcp.tool(lambda: "x", name="b", serializer=str)

@@ -15,9 +15,11 @@ COMPARISON = (ROOT / "docs" / "explanation" / "comparison.md").read_text(encodin
 
 
 def reasons(text: str) -> list[str]:
-    """Return the reasons of a page, each as one line."""
-    items = re.findall(r"^- \*\*.*(?:\n  .*)*", text.partition("\n## ")[0], re.MULTILINE)
-    return [" ".join(item.split()) for item in items]
+    """Return the reasons of a page, each as one line: they are its first list with bold beginnings."""
+    items = r"(?:^- \*\*.*\n(?:  .*\n)*)+"
+    first_list = re.search(items, text, re.MULTILINE)
+    assert first_list is not None
+    return [" ".join(item.split()) for item in re.findall(r"^- .*\n(?:  .*\n)*", first_list[0], re.MULTILINE)]
 
 
 def rows(page: str, heading: str) -> list[list[str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic import AnyHttpUrl, BaseModel, ValidationError
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _ADVICE = "Use auth= with an authenticator of funcmcp.auth, such as BearerTokens; see docs/guides/authentication.md."
 _SCHEME = "bearer "
+_WELL_KNOWN = "/.well-known/"
+_RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 _HANDLED_SETTINGS = frozenset({"issuer_url", "required_scopes", "resource_server_url", "validate_token_resource"})
 """Members of the SDK's AuthSettings that have a meaning here. The others are for authorization servers."""
 
@@ -47,14 +49,14 @@ def native_auth(auth: Any, token_verifier: Any) -> Auth | Authenticator | None:
         if auth is None or isinstance(auth, Auth):
             return auth
         if hasattr(auth, "verify_token"):
-            return _auth(auth)
+            return verifier_auth(auth)
         if callable(auth):
             return auth  # type: ignore[no-any-return] # an authenticator is a function
         raise TypeError(f"auth={type(auth).__name__} has no method verify_token. {_ADVICE}")
     if not hasattr(token_verifier, "verify_token"):
         raise TypeError(f"token_verifier={type(token_verifier).__name__} has no method verify_token. {_ADVICE}")
     if auth is None:
-        return _auth(token_verifier)
+        return verifier_auth(token_verifier)
     if not isinstance(auth, BaseModel) or not hasattr(auth, "issuer_url"):
         raise TypeError(
             f"auth={type(auth).__name__} can't be combined with token_verifier=. Pass one of them, or AuthSettings of "
@@ -63,7 +65,7 @@ def native_auth(auth: Any, token_verifier: Any) -> Auth | Authenticator | None:
     return _auth_with_settings(auth, token_verifier)
 
 
-def _auth(
+def verifier_auth(
     verifier: Any,
     scopes: Iterable[str] = (),
     *,
@@ -80,9 +82,9 @@ def _auth(
     """
     if isinstance(verifier, type):
         raise TypeError(f"auth must be a verifier, not a class. Write {verifier.__name__}(...).")
-    _refuse_provider(verifier)
+    refuse_middleware(type(verifier))
     scopes = tuple(dict.fromkeys([*scopes, *(getattr(verifier, "required_scopes", None) or ())]))
-    return Auth(_authenticator(verifier, token_resource), resource=metadata, scopes=scopes, lists="closed")
+    return Auth(authenticator_of(verifier, token_resource), resource=metadata, scopes=scopes, lists="closed")
 
 
 def _auth_with_settings(settings: Any, verifier: Any) -> Auth:
@@ -98,30 +100,44 @@ def _auth_with_settings(settings: Any, verifier: Any) -> Auth:
             f"funcmcp.compat does not support {', '.join(unhandled)} of {type(settings).__name__}: funcmcp is not an "
             "authorization server. Remove them, and configure the authorization server of issuer_url."
         )
-    scopes = settings.required_scopes or ()
+    return verifier_auth(verifier, settings.required_scopes or (), **settings_metadata(settings))
+
+
+class SettingsMetadata(TypedDict):
+    """What the SDK's AuthSettings say about the resource.
+
+    Attributes:
+        metadata: The metadata of the server; None if the settings have no URL of it.
+        token_resource: The URL that tokens must be issued for; None to accept tokens for any.
+    """
+
+    metadata: ProtectedResource | None
+    token_resource: str | None
+
+
+def settings_metadata(settings: Any) -> SettingsMetadata:
+    """Return what the SDK's AuthSettings say about the resource.
+
+    Raises:
+        ValueError: A URL of the settings is not secure.
+    """
     if settings.resource_server_url is None:
-        return _auth(verifier, scopes)
+        return {"metadata": None, "token_resource": None}
     url = str(settings.resource_server_url)
+    scopes = settings.required_scopes or ()
     metadata = ProtectedResource(resource=url, authorization_servers=[str(settings.issuer_url)], scopes=scopes)
     validates = getattr(settings, "validate_token_resource", None)  # settings of the SDK 1.x don't have it
-    return _auth(verifier, scopes, metadata=metadata, token_resource=url if validates else None)
+    return {"metadata": metadata, "token_resource": url if validates else None}
 
 
-def _refuse_provider(verifier: Any) -> None:
-    """Raise TypeError for a provider of FastMCP whose routes or checks would be lost."""
-    cls = type(verifier)
+def refuse_middleware(cls: type) -> None:
+    """Raise TypeError for a class whose checks would be lost."""
     get_middleware = getattr(cls, "get_middleware", None)
     if get_middleware is not None and not get_middleware.__module__.startswith("fastmcp."):
         raise TypeError(f"{cls.__name__} has a method get_middleware, which funcmcp.compat does not call. {_ADVICE}")
-    get_routes = getattr(verifier, "get_routes", None)
-    if get_routes is not None and get_routes():
-        raise TypeError(
-            f"{cls.__name__} has routes for the sign-in, which funcmcp.compat does not serve. Use "
-            "funcmcp.auth.Auth(BearerTokens(...), resource=ProtectedResource(...)); see docs/guides/authentication.md."
-        )
 
 
-def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
+def authenticator_of(verifier: Any, resource: str | None = None) -> Authenticator:
     """Return an authenticator for an object whose ``verify_token`` returns an access token or None.
 
     Args:
@@ -214,24 +230,109 @@ class TokenVerificationError(RuntimeError):
 
 @public("funcmcp.compat")
 class AuthProvider:
-    """The base class of verifiers under its name in FastMCP.
+    """The base class of verifiers and providers under its name in FastMCP.
 
     Args:
-        base_url: The URL of the server, which changes nothing here.
+        base_url: The public URL of the server, without the path of the endpoint.
         required_scopes: Scopes that every caller needs.
-        resource_base_url: The URL of the resource, which changes nothing here.
+        resource_base_url: The public URL of the resource, if it is another one.
     """
 
     def __init__(
         self, base_url: Any = None, required_scopes: list[str] | None = None, resource_base_url: Any = None
     ) -> None:
-        self.base_url = base_url
+        self.base_url: Any = url_of(base_url)
         self.required_scopes: list[str] = required_scopes or []
-        self.resource_base_url = resource_base_url
+        self.resource_base_url: Any = url_of(resource_base_url)
+        self._mcp_path: str | None = None
+        self._resource_url: Any = None
 
     async def verify_token(self, token: str) -> Any:
         """Return the access token, or None if the token is invalid."""
         raise NotImplementedError
+
+    @property
+    def scopes_supported(self) -> list[str]:
+        """The scopes in the metadata of the server."""
+        return self.required_scopes
+
+    @property
+    def challenge_scopes(self) -> list[str]:
+        """The scopes in the challenge for a caller without a token."""
+        return self.get_challenge_scopes()
+
+    def get_challenge_scopes(self, required_scopes: list[str] | None = None) -> list[str]:
+        """Return scopes in the form in which clients request them."""
+        return self.required_scopes if required_scopes is None else required_scopes
+
+    @property
+    def mcp_path(self) -> str | None:
+        """The path of the endpoint; None as long as no server has the provider."""
+        return self._mcp_path
+
+    def set_mcp_path(self, mcp_path: str | None) -> None:
+        """Set the path of the endpoint, from which the URL of the resource follows. The server calls it."""
+        self._mcp_path = mcp_path
+        self._resource_url = self._get_resource_url(mcp_path)
+
+    def _get_resource_url(self, path: str | None = None) -> Any:
+        base = self.resource_base_url or self.base_url
+        if base is None or not path:
+            return base
+        return AnyHttpUrl(f"{str(base).rstrip('/')}/{path.lstrip('/')}")
+
+    def get_routes(self, mcp_path: str | None = None) -> list[Any]:
+        """Return routes of Starlette that the server serves in addition. Subclasses may override it.
+
+        Args:
+            mcp_path: The path of the endpoint.
+        """
+        self.set_mcp_path(mcp_path)
+        return []
+
+    def get_well_known_routes(self, mcp_path: str | None = None) -> list[Any]:
+        """Return those routes whose path begins with ``/.well-known/``, for an application that mounts the server."""
+        return [route for route in self.get_routes(mcp_path) if str(route.path).startswith(_WELL_KNOWN)]
+
+    @property
+    def has_routes(self) -> bool:
+        """Whether `get_routes` returns routes that the server has to serve."""
+        return type(self).get_routes is not AuthProvider.get_routes
+
+    def served_routes(self, path: str) -> list[Any]:
+        """Return the routes of `get_routes` but the metadata of the server, which it serves anyway.
+
+        Args:
+            path: The path of the endpoint.
+        """
+        if not self.has_routes:
+            return []
+        return [route for route in self.get_routes(path) if not _path_of(route).startswith(_RESOURCE_METADATA)]
+
+    def native_auth(self, path: str) -> Auth:
+        """Return funcmcp's options of authentication.
+
+        Args:
+            path: The path of the endpoint.
+        """
+        self.set_mcp_path(path)
+        refuse_middleware(type(self))
+        return verifier_auth(self)
+
+
+def _path_of(route: Any) -> str:
+    """Return the path of a route; raise TypeError for an object that is not a route of Starlette."""
+    path = getattr(route, "path", None)
+    if not isinstance(path, str) or not callable(getattr(route, "endpoint", None)):
+        raise TypeError(
+            f"get_routes returned {type(route).__name__}. funcmcp.compat serves Route objects of Starlette only."
+        )
+    return path
+
+
+def url_of(value: Any) -> Any:
+    """Return a URL as FastMCP has it, with a slash behind a host; None for None."""
+    return AnyHttpUrl(value) if isinstance(value, str) else value
 
 
 @public("funcmcp.compat")

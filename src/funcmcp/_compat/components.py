@@ -27,7 +27,7 @@ from funcmcp._compat.content import (
     tool_result,
 )
 from funcmcp._compat.context import context_variable
-from funcmcp._compat.editable import Editable, public_meta, sdk_object
+from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
 from funcmcp._compat.prompt_functions import converting, described_arguments
 from funcmcp._compat.resource_functions import check_template, read_values
@@ -879,6 +879,11 @@ class ListedTool(Editable, objects.Tool):
     source: ToolSource
     feature: Any = None
     key_prefix: str = "tool"
+
+    @property
+    def annotations(self) -> Hints | None:  # type: ignore[override] # None without hints, as in FastMCP
+        """Hints for clients."""
+        return hints_of(self)
 
     @property
     def fn(self) -> Callable[..., Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import importlib
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import base64
 from funcmcp._compat.annotations import plain
 from funcmcp._protocol import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MEMBERS = {
     "input_schema": "inputSchema",
@@ -26,6 +29,18 @@ _MEMBERS = {
 """Members in JSON form by the attributes with other names."""
 
 
+class ListPage(list[Any]):
+    """A page of a list.
+
+    Args:
+        next_cursor: The cursor of the next page; None on the last one.
+    """
+
+    def __init__(self, next_cursor: str | None = None, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self.next_cursor = next_cursor
+
+
 def public_meta(component: Any) -> dict[str, Any]:
     """Return the ``_meta`` of a component as FastMCP has it: with its tags and version, without internal members."""
     meta = dict(component.meta or {})
@@ -39,6 +54,15 @@ def public_meta(component: Any) -> dict[str, Any]:
 class EditableParams(SimpleNamespace):
     """The parameters of a request as attributes."""
 
+    def __getattr__(self, name: str) -> Any:
+        """Return a parameter by its name in Python: ``meta``, or ``client_info`` for ``clientInfo``."""
+        member = _MEMBERS.get(name) or _in_camel_case(name)
+        if member == name or member not in vars(self):
+            if name == "meta":
+                return None
+            raise AttributeError(f"The message has no parameter {name!r}.")
+        return vars(self)[member]
+
     def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> EditableParams:
         """Return a copy with changed attributes."""
         members = copy.deepcopy(vars(self)) if deep else vars(self)
@@ -47,6 +71,11 @@ class EditableParams(SimpleNamespace):
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the parameters as a dict."""
         return dict(vars(self))
+
+
+def _in_camel_case(name: str) -> str:
+    first, *parts = name.split("_")
+    return first + "".join(part.capitalize() for part in parts)
 
 
 class Editable(objects.WireObject):
@@ -134,6 +163,33 @@ def sdk_object(name: str, members: dict[str, Any]) -> Any:
     return getattr(types, name).model_validate(wire)
 
 
+class Hints(dict[str, Any]):
+    """Annotations with their members as attributes, by the names of the specification or of Python."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a hint; None if it is not set."""
+        return self.get(_in_camel_case(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a hint. None removes it."""
+        if value is None:
+            self.pop(_in_camel_case(name), None)
+        else:
+            self[_in_camel_case(name)] = value
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the annotations in JSON form."""
+        return dict(self)
+
+
+def hints_of(definition: dict[str, Any]) -> Hints | None:
+    """Return the annotations of a definition, which change with what is returned; None without."""
+    hints = definition.get("annotations")
+    if isinstance(hints, dict) and not isinstance(hints, Hints):
+        hints = definition["annotations"] = Hints(hints)
+    return hints
+
+
 class ListedResource(Editable, objects.Resource):
     """A resource in the list of a server, with its tags."""
 
@@ -141,9 +197,9 @@ class ListedResource(Editable, objects.Resource):
     identifier_member: str = "uri"
 
     @property
-    def annotations(self) -> dict[str, Any] | None:
+    def annotations(self) -> Hints | None:
         """Hints for clients."""
-        return self.get("annotations")
+        return hints_of(self)
 
 
 class ListedTemplate(Editable, objects.ResourceTemplate):
@@ -153,9 +209,9 @@ class ListedTemplate(Editable, objects.ResourceTemplate):
     identifier_member: str = "uriTemplate"
 
     @property
-    def annotations(self) -> dict[str, Any] | None:
+    def annotations(self) -> Hints | None:
         """Hints for clients."""
-        return self.get("annotations")
+        return hints_of(self)
 
 
 class ListedPrompt(Editable, objects.Prompt):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from typing import Any
 
+from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
@@ -125,6 +128,35 @@ class McpError(MCPError):
     def error(self) -> McpError:
         """The error with its code, message and data."""
         return self
+
+
+@cache
+def _error_of_sdk(base: type[Exception]) -> type[McpError]:
+    """Return a class of errors that ``except`` clauses for a class of the official SDK catch as well."""
+
+    class SDKError(McpError, base):  # type: ignore[misc, valid-type] # the class is chosen at run time
+        code: int = 0
+        message: str = ""
+        data: object = None
+
+        def __init__(self, code: int, message: str) -> None:
+            Exception.__init__(self, message)
+            self.code, self.message = code, message
+
+    SDKError.__name__ = SDKError.__qualname__ = base.__name__
+    return SDKError
+
+
+def mcp_error(code: int, message: str) -> McpError:
+    """Return a JSON-RPC error. If the program has loaded the official SDK, it is an error of the SDK, too."""
+    module = sys.modules.get("mcp.shared.exceptions")
+    base = getattr(module, "MCPError", None) or getattr(module, "McpError", None)
+    return McpError(code, message) if base is None else _error_of_sdk(base)(code, message)
+
+
+def is_mcp_error(error: BaseException) -> bool:
+    """Return whether an exception is a JSON-RPC error, of funcmcp or of the official SDK."""
+    return isinstance(error, MCPError) or (is_sdk_type(type(error)) and hasattr(error, "error"))
 
 
 class MissingFeatureError(McpError, NotFoundError):

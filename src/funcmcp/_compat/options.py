@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import Icon
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.auth import native_auth
-from funcmcp._compat.server_settings import DEFAULTS
+from funcmcp._compat.auth import AuthProvider, native_auth
+from funcmcp._compat.server_settings import DEFAULTS, Settings
 from funcmcp._objects.mappings import only, without, without_none
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp._compat.server_settings import Settings
 
 _NATIVE = frozenset(
     {"http", "info", "limits", "protocol", "sessions", "show_errors", "state", "tasks", "unknown_arguments"}
@@ -46,7 +45,6 @@ _WITHOUT_MEANING = frozenset(
 
 _UNSUPPORTED = {
     "extensions": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
 }
 """Options of servers that funcmcp has nothing for, and what to do."""
 
@@ -82,10 +80,34 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
         valid = ", ".join(sorted(_NATIVE | _SERVER))
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of {cls}. Valid options: {valid}.")
     chosen = only(options, _NATIVE)
-    auth = native_auth(present.get("auth"), present.get("token_verifier"))
-    if auth is not None:
+    provider = provider_in(present)
+    path = Settings(present).streamable_http_path
+    auth = native_auth(present.get("auth"), present.get("token_verifier")) if provider is None else None
+    if provider is not None:
+        chosen["auth_provider"], chosen["auth"] = provider, provider.native_auth(path)
+    elif auth is not None:
         chosen["auth"] = auth
     return chosen
+
+
+def provider_in(options: Mapping[str, Any]) -> AuthProvider | None:
+    """Return the provider of authentication in the options of a server; None without one.
+
+    Raises:
+        TypeError: There is an authorization server of the official SDK without its settings, or with a verifier.
+    """
+    from funcmcp._compat.authorization_servers import FastMCPProvider, SDKProvider  # noqa: PLC0415 - few servers have one
+
+    auth, server = options.get("auth"), options.get("auth_server_provider")
+    if server is not None:
+        if options.get("token_verifier") is not None:
+            raise TypeError("Pass auth_server_provider= or token_verifier=, not both.")
+        return SDKProvider(server, auth)
+    if isinstance(auth, AuthProvider):
+        return None if options.get("token_verifier") is not None else auth
+    if not isinstance(auth, type) and hasattr(auth, "verify_token") and getattr(auth, "get_routes", list)():
+        return FastMCPProvider(auth)
+    return None
 
 
 def ignored_server_options(options: Mapping[str, Any]) -> list[str]:

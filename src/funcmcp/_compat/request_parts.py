@@ -27,6 +27,7 @@ class AccessToken(BaseModel):
         resource: The URL for which the token was issued; None if it is unknown.
         subject: The id of the user at the issuer; None if it is unknown.
         claims: The claims of the token.
+        original_client_id: The id of the client, where `MultiAuth` has put the name of its source before it.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(hide_input_in_errors=True)
@@ -38,6 +39,7 @@ class AccessToken(BaseModel):
     resource: str | None = None
     subject: str | None = None
     claims: dict[str, Any] = Field(default_factory=dict)
+    original_client_id: str | None = None
 
     @field_validator("claims", mode="before")
     @classmethod

@@ -34,7 +34,8 @@ from funcmcp._compat.functions import (
     with_joined_paths,
     with_result,
 )
-from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.middleware_adapters import as_mcp_error, sdk_middleware
+from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -69,12 +70,13 @@ from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Self
 
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider import Provider
@@ -95,14 +97,6 @@ _PATHS = re.compile(r"\{(\w+)\*\}")
 _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
-
-_REQUEST_METHODS = (
-    *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
-    *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
-    *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
-    *("_mcp_read_resource", "_mcp_list_resources", "_mcp_get_prompt", "_mcp_list_prompts", "_call_tool", "_list_tools"),
-)
-"""Methods of FastMCP and the official SDK that answer requests there, and that subclasses override."""
 
 _URL_ELICITATION_REQUIRED = -32042
 """The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
@@ -131,21 +125,10 @@ class FastMCP(ServerLists):
     _default_policy = "warn"
     _default_name: str | None = None
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
-    _adapt_middleware = staticmethod(native_middleware)
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
     _resource_class: type[Resource] = Resource
     _template_class: type[ResourceTemplate] = ResourceTemplate
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
-        if overridden:
-            # The override could be a check of the caller's rights, which must not be lost without a word.
-            raise TypeError(
-                f"{cls.__name__} overrides {', '.join(overridden)}, which funcmcp does not call for requests. Use "
-                "add_middleware with a Middleware that has on_call_tool, on_list_tools and so on."
-            )
 
     if not TYPE_CHECKING:
 
@@ -161,6 +144,7 @@ class FastMCP(ServerLists):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
+        self.auth_provider: AuthProvider | None = chosen.pop("auth_provider", None)
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
@@ -194,12 +178,14 @@ class FastMCP(ServerLists):
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
+        self._begin_middleware()
         server_class = type(self).__name__
         note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         self._apply_options(options)
+        self._serve_routes_of(self.auth_provider)
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
@@ -490,6 +476,8 @@ class FastMCP(ServerLists):
                 f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
                 "as funcmcp.compat.Tool.from_function(...)."
             )
+        if self.has_injected(component):
+            return component
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
@@ -743,11 +731,6 @@ class FastMCP(ServerLists):
 
     # Middleware and contexts
 
-    def add_middleware(self, middleware: Any) -> None:
-        """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
-        is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
-        super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
-
     def add_transform(self, transform: Any) -> None:
         """Add a transform behind the existing ones.
 
@@ -789,11 +772,6 @@ class FastMCP(ServerLists):
 
         self.add_transform(ToolTransform({tool_name: transformation}))
 
-    @property
-    def middleware(self) -> MiddlewareList:
-        """The middleware, to which programs append."""
-        return MiddlewareList(self)
-
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
         """Set the context of the request while it runs, and what its client sees: a middleware."""
         outer = context_variable.get()
@@ -813,6 +791,7 @@ class FastMCP(ServerLists):
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
 
         async def handle(request: RequestContext, *arguments: Any) -> Any:
+            run_again()
             active = context_variable.get()
             if active is not None and active.is_of(request):
                 return await handler(request, *arguments)
@@ -916,22 +895,6 @@ def create_proxy(target: Any, *, mode: str | None = None, **settings: Any) -> Fa
         ValueError: The configuration has no server that can be used.
     """
     return FastMCP.as_proxy(target, mode=mode, **settings)
-
-
-class MiddlewareList:
-    """The middleware of a server, as a list to which programs append."""
-
-    def __init__(self, server: FastMCP) -> None:
-        self._server = server
-
-    def append(self, middleware: Any) -> None:
-        """Add middleware inside the existing ones."""
-        self._server.add_middleware(middleware)
-
-    def extend(self, middleware: Iterable[Any]) -> None:
-        """Add several."""
-        for item in middleware:
-            self._server.add_middleware(item)
 
 
 class ToolManager:

@@ -10,8 +10,9 @@ from funcmcp._compat.context import context_variable
 from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
+from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.resource_functions import texts_of
-from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.server_middleware import ServerMiddleware
 from funcmcp._compat.versions import newest_matching
 from funcmcp._compat.visibility import component_rule
 from funcmcp._protocol.errors import MCPError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 L = TypeVar("L")
 
 
-class ServerLists(ServerTransports):
+class ServerLists(ServerMiddleware):
     """Lists, finds, shows and hides the components of a server."""
 
     _renders_prompts = False
@@ -58,6 +59,7 @@ class ServerLists(ServerTransports):
         only = options.pop("only", False)
         rule = component_rule({"names": names, "keys": keys, **options}, shows=True, only=only)
         self._add_rule(rule)
+        self._show_injected()
         return self
 
     def disable(  # type: ignore[override] # more options
@@ -66,6 +68,7 @@ class ServerLists(ServerTransports):
         """Hide components from clients. The arguments are those of `enable` but ``only``."""
         rule = component_rule({"names": names, "keys": keys, **options}, shows=False)
         self._add_rule(rule)
+        self._show_injected()
         return self
 
     def _add_rule(self, rule: ComponentRule) -> None:
@@ -99,26 +102,29 @@ class ServerLists(ServerTransports):
 
     # Lists
 
-    async def list_tools(self, *, principal: Principal | None = None, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
-        """Return the tools that a principal sees, in all versions; without a principal all that are not hidden."""
-        items = await self._direct_list("tools/list", principal, every_version=True)
+    async def list_tools(self, *, principal: Principal | None = None, **options: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
+        """Return the tools that a principal sees, in all versions; without a principal all that are not hidden.
+
+        With ``run_middleware=False``, no middleware changes the list.
+        """
+        items = await self._direct_list("tools/list", principal, every_version=True, **options)
         return [with_tags(ListedTool(item), self) for item in items]
 
-    async def list_resources(self, *, principal: Principal | None = None, **_: Any) -> list[ListedResource]:  # type: ignore[override] # as above
+    async def list_resources(self, *, principal: Principal | None = None, **options: Any) -> list[ListedResource]:  # type: ignore[override] # as above
         """Return the resources, as `list_tools` does."""
-        items = await self._direct_list("resources/list", principal, every_version=True)
+        items = await self._direct_list("resources/list", principal, every_version=True, **options)
         return [with_tags(ListedResource(item), self) for item in items]
 
     async def list_resource_templates(  # type: ignore[override] # as above
-        self, *, principal: Principal | None = None, **_: Any
+        self, *, principal: Principal | None = None, **options: Any
     ) -> list[ListedTemplate]:
         """Return the resource templates, as `list_tools` does."""
-        items = await self._direct_list("resources/templates/list", principal, every_version=True)
+        items = await self._direct_list("resources/templates/list", principal, every_version=True, **options)
         return [with_tags(ListedTemplate(item), self) for item in items]
 
-    async def list_prompts(self, *, principal: Principal | None = None, **_: Any) -> list[ListedPrompt]:  # type: ignore[override] # as above
+    async def list_prompts(self, *, principal: Principal | None = None, **options: Any) -> list[ListedPrompt]:  # type: ignore[override] # as above
         """Return the prompts, as `list_tools` does."""
-        items = await self._direct_list("prompts/list", principal, every_version=True)
+        items = await self._direct_list("prompts/list", principal, every_version=True, **options)
         return [with_tags(ListedPrompt(item), self) for item in items]
 
     async def get_tools(self) -> dict[str, ListedTool]:
@@ -183,13 +189,16 @@ class ServerLists(ServerTransports):
         """
         if isinstance(version, Mapping):
             options["arguments"] = version
-        if options or self._renders_prompts:
+        if options or self._renders_prompts or pending_of(self, "prompts/get") is not None:
             return await self.rendered(name, **options)
-        spec = None if isinstance(version, Mapping) else version
+        return await self.find_prompt(name, None if isinstance(version, Mapping) else version)
+
+    async def find_prompt(self, name: str, version: VersionSpec | None = None) -> ListedPrompt | None:
+        """Return a prompt, as `get_tool` does."""
         if self.has_view:
-            return await self._in_view(ListedPrompt, "prompts/list", name, spec)
+            return await self._in_view(ListedPrompt, "prompts/list", name, version)
         prompts = await self._visible("prompts/list", ListedPrompt)
-        return newest_matching((item for item in prompts if item.name == name), spec)
+        return newest_matching((item for item in prompts if item.name == name), version)
 
     async def rendered(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> GetPromptResult:
         """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""
@@ -233,7 +242,7 @@ class ServerLists(ServerTransports):
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
-        *,
+        *_: Any,
         version: VersionSpec | None = None,
         raise_on_error: bool | None = None,
         **options: Any,
@@ -245,13 +254,16 @@ class ServerLists(ServerTransports):
             arguments: The arguments. Values such as a UUID are passed as their texts.
             version: The versions of which the newest one is called.
             raise_on_error: Raise ToolError if the tool fails. This is the default, except for `MCPServer`.
-            options: ``principal``, as for `MCPServer.call_tool` of funcmcp.
+            options: ``principal``, and ``run_middleware``: whether the call passes the middleware.
 
         Raises:
             NotFoundError: The tool does not exist in this version.
             ToolError: The tool failed, and *raise_on_error* is not false.
         """
-        options.pop("run_middleware", None)
+        pending = pending_of(self, "tools/call")
+        if pending is not None:
+            answer: CalledTool = await pending(name=name, arguments=plain_arguments(arguments))
+            return answer
         raises = self._raises_tool_errors if raise_on_error is None else raise_on_error
         if version is not None:
             tool = await self.get_tool(name, version)
@@ -262,7 +274,7 @@ class ServerLists(ServerTransports):
         return await called(name, call, raise_on_error=raises)
 
     async def read_resource(  # type: ignore[override] # a specification of versions
-        self, uri: Any, *, version: VersionSpec | None = None, principal: Principal | None = None, **_: Any
+        self, uri: Any, *, version: VersionSpec | None = None, **options: Any
     ) -> ReadResult:
         """Return the contents of a resource: a result whose ``contents`` have ``content`` and ``mime_type``.
 
@@ -271,11 +283,11 @@ class ServerLists(ServerTransports):
             MCPError: It can't be read.
         """
         if version is None:
-            return await self._read(str(uri), principal=principal)
+            return await self._read(str(uri), **options)
         resource = await self.get_resource(uri, version) or await self.get_resource_template(uri, version)
         if resource is None:
             raise NotFoundError(f"Unknown resource: {str(uri)!r}")
-        return await self._read(str(uri), principal=principal, version=resource.version)
+        return await self._read(str(uri), version=resource.version, **options)
 
     async def _read(self, uri: str, **options: Any) -> ReadResult:
         try:
@@ -284,7 +296,12 @@ class ServerLists(ServerTransports):
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 
     async def render_prompt(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, version: VersionSpec | None = None, **_: Any
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        version: VersionSpec | None = None,
+        **options: Any,
     ) -> PromptAnswer:
         """Return the messages of a prompt.
 
@@ -293,11 +310,11 @@ class ServerLists(ServerTransports):
             NotFoundError: The prompt does not exist, or not in this version.
         """
         if version is None:
-            return await self._render(name, arguments)
+            return await self._render(name, arguments, **options)
         prompt: ListedPrompt | None = await self.get_prompt(name, version)
         if prompt is None:
             raise NotFoundError(f"Unknown prompt: {name!r}")
-        return await self._render(name, arguments, version=prompt.version)
+        return await self._render(name, arguments, version=prompt.version, **options)
 
     async def _render(self, name: str, arguments: Mapping[str, Any] | None, **options: Any) -> PromptAnswer:
         try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._transports.http.endpoints.application_response import Application
 
@@ -107,6 +108,9 @@ def _ignored_options(options: Mapping[str, Any]) -> set[str]:
 def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
     """Give the endpoints the paths and sessions of the settings, which programs may change until the server runs."""
     runtime, settings = runtime_of(server), server.settings
+    provider = server.auth_provider
+    if provider is not None and provider.mcp_path != settings.streamable_http_path:
+        runtime.change_auth(provider.native_auth(settings.streamable_http_path))
     changed = settings.chosen & {
         *("streamable_http_path", "transport_security", "http_allowed_hosts", "http_allowed_origins")
     }
@@ -258,7 +262,10 @@ class ServerTransports(MCPServer):
     Attributes:
         settings: The address, the paths and the mode of sessions.
         served_routes: Routes of the author, which the server itself serves.
+        auth_provider: The provider of authentication whose URLs have the path of the endpoint; None without one.
     """
+
+    auth_provider: AuthProvider | None = None
 
     settings: Settings
     served_routes: list[Any]
@@ -335,6 +342,12 @@ class ServerTransports(MCPServer):
         """Return an ASGI application that serves HTTP+SSE."""
         path = options.pop("sse_path", None) or options.pop("path", None)
         return self.http_app(path, transport="sse", **options)
+
+    def _serve_routes_of(self, provider: AuthProvider | None) -> None:
+        """Serve the routes of a provider of authentication, if there is one."""
+        for route in () if provider is None else provider.served_routes(self.settings.streamable_http_path):
+            methods = sorted(set(route.methods or ("GET",)) - {"HEAD"})
+            self.custom_route(route.path, methods)(route.endpoint)
 
     def custom_route(  # type: ignore[override] # other options
         self,

@@ -7,7 +7,7 @@ redirect URIs must lead to an allowed place. The rule holds at every step: regis
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.redirect_uris import LOOPBACK_HOSTS, is_host, is_loopback_uri
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _LOOPBACK: Final = "http://localhost"
+
+
+@runtime_checkable
+class ClientFilter(Protocol):
+    """Decides which clients may sign users in.
+
+    Attributes:
+        checks_documents: Whether the redirect URIs in the document of a client must be allowed as well.
+    """
+
+    checks_documents: bool
+
+    def allows_document(self, url: str) -> bool:
+        """Return whether a client may have a document at a URL as its id."""
+
+    def allows_uris(self, redirect_uris: Iterable[str]) -> bool:
+        """Return whether a client may have these redirect URIs."""
 
 
 class AllowedClients:
@@ -29,6 +46,8 @@ class AllowedClients:
         TypeError: *origins* is one string.
         ValueError: There are none, or one has another form.
     """
+
+    checks_documents = False
 
     def __init__(self, origins: Sequence[str]) -> None:
         if isinstance(origins, str):

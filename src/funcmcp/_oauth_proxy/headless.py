@@ -96,7 +96,7 @@ class HeadlessClient:
         address, _, query = dict(consented.headers).get("location", "").partition("?")
         if address != self._proxy.callback:
             raise _refusal_of(consented)
-        back = await self._send("GET", "/oauth/callback", query)
+        back = await self._send("GET", urlsplit(address).path.removeprefix(urlsplit(self._issuer).path), query)
         code = _query_of(back).get("code")
         if code is None:
             raise _refusal_of(back)

@@ -21,7 +21,7 @@ from funcmcp._auth.tokens.keys import StaticKeys
 from funcmcp._auth.tokens.proofs import Proofs
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
-from funcmcp._oauth_proxy.allowed_clients import AllowedClients
+from funcmcp._oauth_proxy.allowed_clients import AllowedClients, ClientFilter
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
@@ -30,6 +30,7 @@ from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
+    CALLBACK_PATH,
     IGNORED_SCOPES,
     ClientNotAllowedError,
     ProxySettings,
@@ -106,7 +107,13 @@ class _Endpoint(NamedTuple):
 
 
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
-    """Return the metadata of the authorization server (RFC 8414)."""
+    """Answer with the metadata of the authorization server (RFC 8414)."""
+    answer = json_answer(200, _metadata_of(settings, is_openid=_OPENID_METADATA in request.path))
+    return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
+
+
+def _metadata_of(settings: ProxySettings, *, is_openid: bool) -> dict[str, Any]:
+    """Return the metadata of the authorization server, or those of an OpenID provider."""
     issuer = settings.issuer
     document: dict[str, object] = {
         "issuer": issuer,
@@ -136,13 +143,12 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         document["token_endpoint_auth_signing_alg_values_supported"] = sorted(STATEMENT_ALGORITHMS)
     if settings.dpop is not None:
         document["dpop_signing_alg_values_supported"] = list(PROOF_ALGORITHMS)
-    if _OPENID_METADATA in request.path:
+    if is_openid:
         # For those that decide by the domain of an address. These scopes are accepted, and give nothing.
         document["userinfo_endpoint"] = f"{issuer}{USERINFO}"
         document["claims_supported"] = list(USERINFO_CLAIMS)
         document["scopes_supported"] = ["openid", "email", "profile", *settings.scopes]
-    answer = json_answer(200, document)
-    return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
+    return document
 
 
 async def _keys(settings: ProxySettings, request: WebRequest) -> WebAnswer:
@@ -182,7 +188,7 @@ _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
     "/oauth/register": _Endpoint(("POST",), _register, is_for_clients=True),
     "/oauth/authorize": _Endpoint(("GET",), authorize, is_for_clients=False),
     "/oauth/consent": _Endpoint(("POST",), consent, is_for_clients=False),
-    "/oauth/callback": _Endpoint(("GET",), callback, is_for_clients=False),
+    CALLBACK_PATH: _Endpoint(("GET",), callback, is_for_clients=False),
     "/oauth/token": _Endpoint(("POST",), token, is_for_clients=True),
     "/oauth/revoke": _Endpoint(("POST",), revoke, is_for_clients=True),
 }
@@ -213,7 +219,8 @@ class OAuthProxy:
             name, verified e-mail address, tenant and roles.
         clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
             origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of
-            the user, or a scheme such as ``"cursor:"``. None: all applications; each user is asked.
+            the user, or a scheme such as ``"cursor:"``. An object with the methods of `AllowedClients` decides in
+            another way. None: all applications; each user is asked.
         client_documents: Whether a client's id may be the URL of a document that describes it (CIMD). The server
             requests it from the internet, guarded against requests to other networks.
         access_seconds: Seconds after which an access token expires, at most a day.
@@ -228,6 +235,7 @@ class OAuthProxy:
             a store. None: no client.
         programs: Programs that get tokens with a secret of their own, without a user (client credentials), by name. The
             name is the ``sub`` and the ``client_id`` of their tokens. *allow* is not called for them. None: no program.
+        callback_path: The path, below the issuer, of the redirect URI to register at the identity provider.
         issuer: The issuer of the tokens, below which the endpoints of the sign-in are. None: the origin of the URL, so
             a host has one proxy. For several servers of one host, a part of the URL, such as
             ``"https://mcp.example.com/orders"`` for ``"https://mcp.example.com/orders/mcp"``.
@@ -276,33 +284,33 @@ class OAuthProxy:
         scopes: Mapping[str, str],
         allow: Allow | None = None,
         claims: Claims | None = None,
-        clients: Sequence[str] | None = None,
+        clients: Sequence[str] | ClientFilter | None = None,
         client_documents: bool = True,
         access_seconds: int = 3600,
         refresh_seconds: int | None = None,
         store: SignInStore | None = None,
         identity_assertions: Mapping[str, str | None] | None = None,
         programs: Mapping[str, Program] | None = None,
+        callback_path: str = CALLBACK_PATH,
         issuer: str | None = None,
         keys: KeyRing | None = None,
         dpop: DPoP | None = None,
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, issuer, path = _checked_place(url, issuer)
-        self._endpoints = _endpoints_below(path, self._userinfo)
+        url, issuer = _checked_place(url, issuer)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
-        self._settings = settings = ProxySettings(
+        self._settings = ProxySettings(
             url=url,
             issuer=issuer,
             upstream=_checked_upstream(upstream),
             scopes=_checked_scopes(scopes),
             keys=own_keys,
             clients=Clients(own_keys, takes_proofs=dpop is not None),
-            allowed_clients=None if clients is None else AllowedClients(clients),
+            allowed_clients=_allowed(clients),
             documents=ClientDocuments() if client_documents else None,
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
             exchange=_exchange_of(upstream, own_keys),
@@ -312,12 +320,23 @@ class OAuthProxy:
             claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
+            callback_path=_checked_callback(callback_path),
             dpop=checked_dpop("OAuthProxy", dpop),
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
-        self._bearer = _check_of_tokens(settings)
         self.resource: ProtectedResource = _resource(url, issuer, scopes)
+
+    @cached_property
+    def _bearer(self) -> _OwnTokens:
+        """Checks the access tokens of the proxy."""
+        return _check_of_tokens(self._settings)
+
+    @cached_property
+    def _endpoints(self) -> Mapping[str, _Endpoint]:
+        """The endpoints by path."""
+        settings = self._settings
+        return _endpoints_below(settings.issuer.removeprefix(settings.origin), self._userinfo, settings.callback_path)
 
     @property
     def dpop(self) -> DPoP | None:
@@ -514,6 +533,10 @@ class OAuthProxy:
         """Answer who the user of an access token is."""
         return await userinfo(settings, request, self._bearer)
 
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata of the authorization server (RFC 8414)."""
+        return _metadata_of(self._settings, is_openid=False)
+
     def refusal(self, request: WebRequest, status: int, reason: str, *headers: tuple[str, str]) -> WebAnswer:
         """Return the answer to a request that is refused before it is read: an OAuth error, or a page.
 
@@ -646,11 +669,11 @@ def _assertions(
     return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
 
 
-def _checked_place(url: str, issuer: str | None) -> tuple[str, str, str]:
-    """Return the URL, the issuer and the path of the issuer, without slashes at the end; raise ValueError."""
+def _checked_place(url: str, issuer: str | None) -> tuple[str, str]:
+    """Return the URL and the issuer, without slashes at the end; raise ValueError."""
     url, origin = _checked_url(url)
     issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-    return url, issuer, issuer.removeprefix(origin)
+    return url, issuer
 
 
 def _checked_url(url: str) -> tuple[str, str]:
@@ -683,12 +706,28 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     return issuer
 
 
-def _endpoints_below(path: str, userinfo: Handler) -> Mapping[str, _Endpoint]:
+def _allowed(clients: Sequence[str] | ClientFilter | None) -> ClientFilter | None:
+    if clients is None or isinstance(clients, ClientFilter):
+        return clients
+    return AllowedClients(clients)
+
+
+def _checked_callback(path: str) -> str:
+    """Return the path of the callback; raise ValueError if it is not one, or is that of another endpoint."""
+    if not path.startswith("/") or not all(map(_SEGMENT.fullmatch, path[1:].split("/"))):
+        raise ValueError(f"OAuthProxy.callback_path must be a path such as {CALLBACK_PATH!r}; got {path!r}.")
+    if path != CALLBACK_PATH and (path in _ENDPOINTS or path.startswith("/.well-known/")):
+        raise ValueError(f"OAuthProxy.callback_path is that of another endpoint: {path!r}.")
+    return path
+
+
+def _endpoints_below(path: str, userinfo: Handler, callback_path: str) -> Mapping[str, _Endpoint]:
     """Return the endpoints of an issuer by path. Clients look for its metadata at several (RFC 8414 section 3.1)."""
     metadata = [f"{name}{path}" for name in _METADATA]
     if path:
         metadata.append(f"{path}{_OPENID_METADATA}")
-    endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
+    endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items() if name != CALLBACK_PATH}
+    endpoints[f"{path}{callback_path}"] = _ENDPOINTS[CALLBACK_PATH]
     endpoints[f"{path}{USERINFO}"] = _Endpoint((*_READ, "POST"), userinfo, is_for_clients=True)
     return MappingProxyType(dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints)
 

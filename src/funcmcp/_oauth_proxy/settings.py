@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.dpop import DPoP
     from funcmcp._auth.tokens.proofs import Proofs
     from funcmcp._oauth_proxy.access_tokens import AccessTokens
-    from funcmcp._oauth_proxy.allowed_clients import AllowedClients
+    from funcmcp._oauth_proxy.allowed_clients import ClientFilter
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
@@ -42,6 +42,9 @@ _logger = logging.getLogger("funcmcp")
 
 _MINUTE = 60
 _CALLERS = 10_000
+
+CALLBACK_PATH = "/oauth/callback"
+"""The path to which the identity provider sends the browser back, unless the author chooses another one."""
 
 IGNORED_SCOPES = frozenset({"openid", "profile", "email", "offline_access"})
 """Scopes of OpenID Connect. Clients add them, and the proxy has nothing to give for them."""
@@ -87,6 +90,7 @@ class ProxySettings:
         claims: Determines the claims of users for the tokens.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
+        callback_path: The path of the callback below the issuer.
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
         proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
@@ -102,7 +106,7 @@ class ProxySettings:
     scopes: Mapping[str, str]
     keys: KeyRing
     clients: Clients
-    allowed_clients: AllowedClients | None
+    allowed_clients: ClientFilter | None
     documents: ClientDocuments | None
     tokens: AccessTokens
     exchange: Exchange | None
@@ -112,6 +116,7 @@ class ProxySettings:
     claims: UserClaims
     sign_ins: StoredSignIns | None
     refresh_seconds: float
+    callback_path: str
     dpop: DPoP | None
     proofs: Proofs | None
     clock: Callable[[], float]
@@ -129,7 +134,7 @@ class ProxySettings:
     @property
     def callback(self) -> str:
         """The URL to which the identity provider sends the browser back."""
-        return f"{self.issuer}/oauth/callback"
+        return f"{self.issuer}{self.callback_path}"
 
     @property
     def grant_types(self) -> list[str]:
@@ -152,7 +157,10 @@ class ProxySettings:
             return None
         if self.documents is not None and is_document_url(client_id):
             self._check_document(client_id)  # before the request, so that only hosts of the list are asked
-            return await self.documents.client(client_id)
+            of_document = await self.documents.client(client_id)
+            if self.allowed_clients is not None and self.allowed_clients.checks_documents:
+                self.check_uris(of_document.redirect_uris)
+            return of_document
         client = self.clients.read(client_id)
         if client is not None:
             self.check_uris(client.redirect_uris)

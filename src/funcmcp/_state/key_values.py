@@ -57,6 +57,7 @@ STATE = Purpose("store of state", "funcmcp_state_1", "state", "funcmcp-state")
 
 
 @public("funcmcp.state")
+@runtime_checkable
 class SignInStore(Protocol):
     """Stores records for an `OAuthProxy`, each until it expires.
 

@@ -13,6 +13,7 @@ from funcmcp._objects.public_names import lazy_names
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
+    from funcmcp._compat.auth_middleware import AuthMiddleware
     from funcmcp._compat.authorization import (
         AuthCheck,
         AuthContext,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         DeclinedElicitation,
         ElicitationResult,
     )
+    from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
@@ -94,40 +96,68 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
-    from funcmcp._compat.file_provider import (
-        FileSystemProvider,
-    )
+    from funcmcp._compat.file_provider import FileSystemProvider
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
-    from funcmcp._compat.local_provider import (
-        LocalProvider,
-    )
+    from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
-    from funcmcp._compat.middleware import (
-        CallNext,
+    from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
+    from funcmcp._compat.oauth_providers import (
+        Auth0Provider,
+        AWSCognitoProvider,
+        AzureProvider,
+        ClerkProvider,
+        DiscordProvider,
+        GitHubProvider,
+        GoogleProvider,
+        HuggingFaceProvider,
+        OAuthProxy,
+        OCIProvider,
+        OIDCProxy,
+        WorkOSProvider,
+    )
+    from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
+    from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.provider import AggregateProvider, Provider
+    from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
+    from funcmcp._compat.rate_limiting import (
+        RateLimitError,
+        RateLimitingMiddleware,
+        SlidingWindowRateLimiter,
+        SlidingWindowRateLimitingMiddleware,
+        TokenBucketRateLimiter,
+    )
+    from funcmcp._compat.remote_auth import (
+        Auth0MCPProvider,
+        AuthKitProvider,
+        DescopeProvider,
+        KeycloakAuthProvider,
+        MultiAuth,
+        PropelAuthProvider,
+        RemoteAuthProvider,
+        ScalekitProvider,
+        SupabaseProvider,
+    )
+    from funcmcp._compat.request_logging import (
         DetailedTimingMiddleware,
-        ErrorHandlingMiddleware,
         LoggingMiddleware,
-        Middleware,
-        MiddlewareContext,
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
-    from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
-    from funcmcp._compat.openapi_provider import (
-        OpenAPIProvider,
-    )
-    from funcmcp._compat.provider import (
-        AggregateProvider,
-        Provider,
-    )
-    from funcmcp._compat.proxy import (
-        FastMCPProxy,
-        ProxyClient,
-        ProxyProvider,
-        StatefulProxyClient,
-    )
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
+    from funcmcp._compat.response_caching import (
+        CacheStatistics,
+        CallToolSettings,
+        GetPromptSettings,
+        ListPromptsSettings,
+        ListResourcesSettings,
+        ListToolsSettings,
+        ReadResourceSettings,
+        ResponseCachingMiddleware,
+        ResponseCachingStatistics,
+        SharedMethodSettings,
+    )
+    from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
@@ -136,9 +166,7 @@ if TYPE_CHECKING:
         ResourceSecurity,
     )
     from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
-    from funcmcp._compat.server_provider import (
-        FastMCPProvider,
-    )
+    from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.skill_providers import (
         ClaudeSkillsProvider,
@@ -152,12 +180,21 @@ if TYPE_CHECKING:
         SkillsDirectoryProvider,
         VSCodeSkillsProvider,
     )
-    from funcmcp._compat.standalone import (
-        prompt,
-        resource,
-        tool,
-    )
+    from funcmcp._compat.standalone import prompt, resource, tool
     from funcmcp._compat.task_config import TaskConfig
+    from funcmcp._compat.token_verifiers import (
+        Auth0JWTVerifier,
+        AWSCognitoTokenVerifier,
+        AzureJWTVerifier,
+        BearerAuthProvider,
+        DebugTokenVerifier,
+        IntrospectionTokenVerifier,
+        JWKData,
+        JWKSData,
+        JWTVerifier,
+        RSAKeyPair,
+    )
+    from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
     from funcmcp._compat.transforms import (
         ArgTransformConfig,
@@ -199,8 +236,46 @@ _HOMES = {
         "Visibility",
         "is_enabled",
     ],
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
+    ],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
+    "_compat.auth_middleware": ["AuthMiddleware"],
     "_compat.authorization": [
         "AuthCheck",
         "AuthContext",
@@ -255,6 +330,7 @@ _HOMES = {
         "get_server",
     ],
     "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
@@ -270,46 +346,48 @@ _HOMES = {
         "ToolError",
         "ValidationError",
     ],
+    "_compat.file_provider": ["FileSystemProvider"],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
+    "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
-    "_compat.middleware": [
-        "CallNext",
+    "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
+    "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
+    "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.provider": ["AggregateProvider", "Provider"],
+    "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
+    "_compat.rate_limiting": [
+        "RateLimitError",
+        "RateLimitingMiddleware",
+        "SlidingWindowRateLimiter",
+        "SlidingWindowRateLimitingMiddleware",
+        "TokenBucketRateLimiter",
+    ],
+    "_compat.request_logging": [
         "DetailedTimingMiddleware",
-        "ErrorHandlingMiddleware",
         "LoggingMiddleware",
-        "Middleware",
-        "MiddlewareContext",
         "StructuredLoggingMiddleware",
         "TimingMiddleware",
     ],
-    "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
+    "_compat.response_caching": [
+        "CacheStatistics",
+        "CallToolSettings",
+        "GetPromptSettings",
+        "ListPromptsSettings",
+        "ListResourcesSettings",
+        "ListToolsSettings",
+        "ReadResourceSettings",
+        "ResponseCachingMiddleware",
+        "ResponseCachingStatistics",
+        "SharedMethodSettings",
+    ],
+    "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
-    "_compat.security": [
-        "DEFAULT_RESOURCE_SECURITY",
-        "INHERIT_SECURITY",
-        "RequestStateSecurity",
-        "ResourceSecurity",
-    ],
+    "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
     "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
-    "_compat.task_config": ["TaskConfig"],
-    "_compat.versions": [
-        "VersionKey",
-        "VersionSpec",
-        "compare_versions",
-        "dedupe_with_versions",
-        "is_version_greater",
-        "max_version",
-        "min_version",
-        "parse_version_key",
-        "version_sort_key",
-    ],
-    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
-    "_compat.file_provider": ["FileSystemProvider"],
-    "_compat.local_provider": ["LocalProvider"],
-    "_compat.provider": ["AggregateProvider", "Provider"],
     "_compat.skill_providers": [
         "ClaudeSkillsProvider",
         "CodexSkillsProvider",
@@ -323,14 +401,27 @@ _HOMES = {
         "VSCodeSkillsProvider",
     ],
     "_compat.standalone": ["prompt", "resource", "tool"],
-    "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
-    "_compat.server_provider": ["FastMCPProvider"],
-    "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.task_config": ["TaskConfig"],
+    "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
+    "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
+    "_compat.versions": [
+        "VersionKey",
+        "VersionSpec",
+        "compare_versions",
+        "dedupe_with_versions",
+        "is_version_greater",
+        "max_version",
+        "min_version",
+        "parse_version_key",
+        "version_sort_key",
+    ],
 }
 
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "AWSCognitoProvider",
+    "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
     "AccessToken",
     "AggregateProvider",
@@ -338,18 +429,29 @@ __all__ = [
     "ArgTransformConfig",
     "AssistantMessage",
     "Audio",
+    "Auth0JWTVerifier",
+    "Auth0MCPProvider",
+    "Auth0Provider",
     "AuthCheck",
     "AuthContext",
+    "AuthKitProvider",
+    "AuthMiddleware",
     "AuthProvider",
     "AuthorizationError",
+    "AzureJWTVerifier",
+    "AzureProvider",
     "BM25SearchTransform",
     "BaseSearchTransform",
+    "BearerAuthProvider",
     "BinaryResource",
+    "CacheStatistics",
     "CallArgument",
     "CallNext",
+    "CallToolSettings",
     "CancelledElicitation",
     "CatalogTransform",
     "ClaudeSkillsProvider",
+    "ClerkProvider",
     "CodexSkillsProvider",
     "Context",
     "ContextManagerLifespan",
@@ -360,11 +462,14 @@ __all__ = [
     "CurrentHeaders",
     "CurrentRequest",
     "CursorSkillsProvider",
+    "DebugTokenVerifier",
     "DeclinedElicitation",
     "Depends",
+    "DescopeProvider",
     "DetailedTimingMiddleware",
     "DirectoryResource",
     "DisabledError",
+    "DiscordProvider",
     "Elicit",
     "ElicitationResult",
     "ErrorHandlingMiddleware",
@@ -380,15 +485,27 @@ __all__ = [
     "FunctionResourceTemplate",
     "FunctionTool",
     "GeminiSkillsProvider",
+    "GetPromptSettings",
+    "GitHubProvider",
+    "GoogleProvider",
     "GooseSkillsProvider",
     "HTTPRoute",
     "HttpResource",
+    "HuggingFaceProvider",
     "Icon",
     "Image",
     "InsufficientScopeError",
+    "IntrospectionTokenVerifier",
     "InvalidSignature",
+    "JWKData",
+    "JWKSData",
+    "JWTVerifier",
+    "KeycloakAuthProvider",
     "Lifespan",
+    "ListPromptsSettings",
+    "ListResourcesSettings",
     "ListRoots",
+    "ListToolsSettings",
     "LocalProvider",
     "LoggingMiddleware",
     "MCPServer",
@@ -397,19 +514,30 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "MultiAuth",
     "Namespace",
     "NotFoundError",
+    "OAuthProxy",
+    "OCIProvider",
+    "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
+    "PromptToolMiddleware",
     "PromptsAsTools",
+    "PropelAuthProvider",
     "Provider",
     "ProxyClient",
     "ProxyProvider",
+    "RSAKeyPair",
+    "RateLimitError",
+    "RateLimitingMiddleware",
+    "ReadResourceSettings",
     "RegexSearchTransform",
+    "RemoteAuthProvider",
     "RequestStateSecurity",
     "Resolve",
     "Resource",
@@ -420,26 +548,38 @@ __all__ = [
     "ResourceSecurity",
     "ResourceSecurityError",
     "ResourceTemplate",
+    "ResourceToolMiddleware",
     "ResourcesAsTools",
+    "ResponseCachingMiddleware",
+    "ResponseCachingStatistics",
+    "ResponseLimitingMiddleware",
+    "RetryMiddleware",
     "RouteMap",
     "Sample",
     "SamplingResult",
+    "ScalekitProvider",
     "Settings",
     "Shared",
+    "SharedMethodSettings",
     "SkillProvider",
     "SkillsDirectoryProvider",
+    "SlidingWindowRateLimiter",
+    "SlidingWindowRateLimitingMiddleware",
     "StatefulProxyClient",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
+    "SupabaseProvider",
     "TaskConfig",
     "TextResource",
     "TimingMiddleware",
+    "TokenBucketRateLimiter",
     "TokenClaim",
     "TokenVerificationError",
     "TokenVerifier",
     "Tool",
     "ToolAnnotations",
     "ToolError",
+    "ToolInjectionMiddleware",
     "ToolResult",
     "ToolTransform",
     "ToolTransformConfig",
@@ -452,6 +592,7 @@ __all__ = [
     "VersionKey",
     "VersionSpec",
     "Visibility",
+    "WorkOSProvider",
     "compare_versions",
     "configure_logging",
     "create_proxy",
@@ -487,12 +628,6 @@ _ELSEWHERE = {
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "AuthMiddleware": "Use auth=funcmcp.auth.Auth(..., scopes=[...]), or scopes= and authorize= of features.",
-    "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
-    "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
-    "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
-    "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
-    "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
@@ -501,47 +636,16 @@ _ELSEWHERE = {
 }
 """Names of other frameworks that are not here, and what to use."""
 
-_PROXY = "Use funcmcp.auth.OAuthProxy with the upstream"
-_RESOURCE = (
-    "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or "
-    "funcmcp.auth.OAuthProxy with the upstream OIDC."
-)
 _OF_ACCOUNTS = (
     "Use funcmcp.auth.OAuthProxy, whose tokens are its own, or write a TokenVerifier whose verify_token asks the API."
 )
 _TESTS = "Use funcmcp.testing.SignedIn in tests, and funcmcp run --sign-in-as on your machine."
 
 _ELSEWHERE |= {
-    # Providers of sign-in
-    "OAuthProxy": f"{_PROXY} OIDC or OAuth2, and MCPServer(auth=...).",
     "OAuthProvider": "Use funcmcp.auth.OAuthProxy, in front of an identity provider.",
-    **dict.fromkeys(
-        ("Auth0Provider", "AWSCognitoProvider", "ClerkProvider", "HuggingFaceProvider", "OCIProvider", "OIDCProxy"),
-        f"{_PROXY} OIDC.",
-    ),
-    "WorkOSProvider": f"{_PROXY} OIDC.",
-    "AzureProvider": f"{_PROXY} EntraID, or funcmcp.auth.entra.",
-    "DiscordProvider": f"{_PROXY} OAuth2.",
-    "GitHubProvider": f"{_PROXY} GitHub.",
-    "GoogleProvider": f"{_PROXY} Google.",
     "IdentityAssertion": "Use funcmcp.auth.OAuthProxy(identity_assertions=...).",
     "EntraOBOToken": "Use Context.upstream_token, and EntraID(on_behalf_of=...) as the upstream of OAuthProxy.",
     "InMemoryOAuthProvider": _TESTS,
-    # Verifiers of tokens
-    **dict.fromkeys(
-        (
-            "Auth0MCPProvider", "AuthKitProvider", "DescopeProvider", "KeycloakAuthProvider", "RemoteAuthProvider",
-            "ScalekitProvider", "SupabaseProvider",
-        ),
-        _RESOURCE,
-    ),
-    "PropelAuthProvider": "Use funcmcp.auth.Auth with Introspection and a ProtectedResource.",
-    "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
-    "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
-    "Auth0JWTVerifier": 'Use funcmcp.auth.BearerTokens with TokenRules(scope_claims=["scope", "permissions"]).',
-    "AWSCognitoTokenVerifier": "Use funcmcp.auth.BearerTokens with TokenRules(clients_without_audience=[...]).",
-    "AzureJWTVerifier": "Use funcmcp.auth.entra.",
-    "IntrospectionTokenVerifier": "Use funcmcp.auth.Introspection.",
     "ClerkTokenVerifier": "Use funcmcp.auth.Introspection.",
     **dict.fromkeys(
         (
@@ -550,11 +654,6 @@ _ELSEWHERE |= {
         ),
         _OF_ACCOUNTS,
     ),
-    "DebugTokenVerifier": f"Use StaticTokenVerifier, or an authenticator of your own. {_TESTS}",
-    "RSAKeyPair": _TESTS,
-    "JWKData": "funcmcp.auth.StaticKeys takes a dict.",
-    "JWKSData": "funcmcp.auth.StaticKeys takes a dict.",
-    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
 }  # fmt: skip
 """Names of authentication in FastMCP. The guide from-fastmcp.md has what to write for each."""
 

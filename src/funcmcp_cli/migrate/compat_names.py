@@ -378,7 +378,7 @@ _PROBES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 ACCEPTS_ANYTHING = frozenset(
     {
         *("list_tools", "list_prompts", "list_resources", "list_resource_templates"),
-        *("read_resource", "render_prompt"),
+        *("call_tool", "read_resource", "render_prompt"),
         *("elicit", "debug", "info", "warning", "error", "log"),
     }
 )

@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from funcmcp.compat import AuthCheck as AuthCheck
     from funcmcp.compat import AuthContext as AuthContext
     from funcmcp.compat import AuthProvider as AuthProvider
+    from funcmcp.compat import DebugTokenVerifier as DebugTokenVerifier
+    from funcmcp.compat import JWTVerifier as JWTVerifier
+    from funcmcp.compat import MultiAuth as MultiAuth
+    from funcmcp.compat import OAuthProxy as OAuthProxy
+    from funcmcp.compat import OIDCProxy as OIDCProxy
+    from funcmcp.compat import RemoteAuthProvider as RemoteAuthProvider
     from funcmcp.compat import StaticTokenVerifier as StaticTokenVerifier
     from funcmcp.compat import TokenVerificationError as TokenVerificationError
     from funcmcp.compat import TokenVerifier as TokenVerifier
@@ -35,6 +41,12 @@ else:
             "AuthCheck",
             "AuthContext",
             "AuthProvider",
+            "DebugTokenVerifier",
+            "JWTVerifier",
+            "MultiAuth",
+            "OAuthProxy",
+            "OIDCProxy",
+            "RemoteAuthProvider",
             "StaticTokenVerifier",
             "TokenVerificationError",
             "TokenVerifier",

@@ -7,6 +7,8 @@ from funcmcp._compat.module_trees import names_of
 if TYPE_CHECKING:
     from funcmcp.compat import AccessToken as AccessToken
     from funcmcp.compat import AuthProvider as AuthProvider
+    from funcmcp.compat import MultiAuth as MultiAuth
+    from funcmcp.compat import RemoteAuthProvider as RemoteAuthProvider
     from funcmcp.compat import TokenVerificationError as TokenVerificationError
     from funcmcp.compat import TokenVerifier as TokenVerifier
 else:
@@ -14,6 +16,8 @@ else:
         "funcmcp.compat": [
             "AccessToken",
             "AuthProvider",
+            "MultiAuth",
+            "RemoteAuthProvider",
             "TokenVerificationError",
             "TokenVerifier",
         ],

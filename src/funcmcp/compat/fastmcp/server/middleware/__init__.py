@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import AuthMiddleware as AuthMiddleware
     from funcmcp.compat import CallNext as CallNext
     from funcmcp.compat import Middleware as Middleware
     from funcmcp.compat import MiddlewareContext as MiddlewareContext
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
+            "AuthMiddleware",
             "CallNext",
             "Middleware",
             "MiddlewareContext",

@@ -6,9 +6,11 @@ from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
     from funcmcp.compat import ErrorHandlingMiddleware as ErrorHandlingMiddleware
+    from funcmcp.compat import RetryMiddleware as RetryMiddleware
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
             "ErrorHandlingMiddleware",
+            "RetryMiddleware",
         ],
     })

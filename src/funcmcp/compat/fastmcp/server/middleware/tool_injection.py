@@ -4,5 +4,15 @@ from typing import TYPE_CHECKING
 
 from funcmcp._compat.module_trees import names_of
 
-if not TYPE_CHECKING:
-    __getattr__, __dir__, __all__ = names_of(__name__, {})
+if TYPE_CHECKING:
+    from funcmcp.compat import PromptToolMiddleware as PromptToolMiddleware
+    from funcmcp.compat import ResourceToolMiddleware as ResourceToolMiddleware
+    from funcmcp.compat import ToolInjectionMiddleware as ToolInjectionMiddleware
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp.compat": [
+            "PromptToolMiddleware",
+            "ResourceToolMiddleware",
+            "ToolInjectionMiddleware",
+        ],
+    })

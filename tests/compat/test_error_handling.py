@@ -1,0 +1,85 @@
+"""FastMCP's middleware that transforms errors, and that repeats requests which failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from funcmcp import MCPError
+from funcmcp.compat import ErrorHandlingMiddleware, FastMCP, MiddlewareContext, RetryMiddleware, ToolError
+from funcmcp.testing import Client
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (ValueError("bad"), -32602, "Invalid params: bad"),
+        (LookupError("bad"), -32603, "Internal error: bad"),
+        (FileNotFoundError("bad"), -32001, "Not found: bad"),
+        (PermissionError("bad"), -32000, "Permission denied: bad"),
+        (TimeoutError("bad"), -32000, "Request timeout: bad"),
+        (ToolError("bad"), -32603, "Internal error: bad"),
+    ],
+)
+async def test_errors_have_the_code_of_their_kind(error: Exception, code: int, text: str) -> None:
+    reported: list[str] = []
+
+    def report(failure: Exception, context: MiddlewareContext) -> None:
+        reported.append(f"{context.method}: {failure}")
+        raise RuntimeError("of the callback")
+
+    errors = ErrorHandlingMiddleware(error_callback=report, include_traceback=True)
+    mcp = FastMCP("errors", middleware=[errors])
+
+    @mcp.tool
+    def fail() -> str:
+        raise error
+
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError) as failure:
+            await client.call_tool("fail")
+    assert (failure.value.code, failure.value.message) == (code, text)
+    assert len(reported) == 1
+    assert errors.get_error_stats() == {"ToolError:tools/call": 1}
+
+
+async def test_errors_stay_as_they_are_if_they_are_not_transformed() -> None:
+    mcp = FastMCP("errors", middleware=[ErrorHandlingMiddleware(transform_errors=False)])
+
+    @mcp.tool
+    def fail() -> str:
+        raise ValueError("bad")
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("fail")
+    assert (result.is_error, result.text) == (True, "bad")
+
+
+@pytest.mark.parametrize(("failures", "calls", "is_error"), [(2, 3, False), (3, 3, True)])
+async def test_requests_are_repeated(failures: int, calls: int, is_error: bool) -> None:
+    mcp = FastMCP("retries", middleware=[RetryMiddleware(max_retries=2, base_delay=0)])
+    attempts: list[int] = []
+
+    @mcp.tool
+    def unsure() -> str:
+        attempts.append(1)
+        if len(attempts) <= failures:
+            raise ConnectionError("away")
+        return "done"
+
+    @mcp.tool
+    def wrong() -> str:
+        attempts.append(1)
+        raise ValueError("never")
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("unsure")).is_error is is_error
+        assert len(attempts) == calls
+        await client.call_tool("wrong")
+    assert len(attempts) == calls + 1
+
+
+def test_delays_grow_up_to_a_bound() -> None:
+    middleware: Any = RetryMiddleware(base_delay=1, max_delay=5, backoff_multiplier=2)
+    assert [middleware._calculate_delay(attempt) for attempt in range(4)] == [1, 2, 4, 5]

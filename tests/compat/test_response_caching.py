@@ -1,0 +1,139 @@
+"""FastMCP's middleware that caches lists and results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from funcmcp.auth import Principal
+from funcmcp.compat import (
+    CallNext,
+    Context,
+    FastMCP,
+    Middleware,
+    MiddlewareContext,
+    ResponseCachingMiddleware,
+    ToolResult,
+)
+from funcmcp.testing import Client
+
+REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+
+
+class Shop:
+    """A server that counts its calls."""
+
+    def __init__(self, cache: ResponseCachingMiddleware, **options: Any) -> None:
+        self.calls: list[str] = []
+        self.mcp = FastMCP("shop", middleware=[cache], **options)
+        self.mcp.tool(self.price)
+        self.mcp.tool(self.broken)
+        self.mcp.resource("menu://today")(self.menu)
+        self.mcp.prompt(self.ask)
+
+    def price(self, item: str, size: int = 1) -> dict[str, Any]:
+        self.calls.append(f"price {item}")
+        return {"item": item, "size": size}
+
+    def broken(self) -> ToolResult:
+        self.calls.append("broken")
+        return ToolResult("away", is_error=True)
+
+    def menu(self) -> bytes:
+        self.calls.append("menu")
+        return b"tea"
+
+    def ask(self, item: str) -> str:
+        self.calls.append(f"ask {item}")
+        return f"What does {item} cost?"
+
+
+@REVISIONS
+async def test_answers_are_the_same_as_the_first_ones(revision: str) -> None:
+    shop = Shop(cache := ResponseCachingMiddleware())
+    async with Client(shop.mcp, revision=revision) as client:
+        answers = []
+        for arguments in ({"item": "tea", "size": 2}, {"size": 2, "item": "tea"}):
+            result = await client.call_tool("price", arguments)
+            contents = (await client.read_resource("menu://today")).contents[0]
+            message = (await client.get_prompt("ask", {"item": "tea"})).messages[0]
+            tools = [tool.name for tool in await client.list_tools()]
+            prompts = [prompt.name for prompt in await client.list_prompts()]
+            answers.append((result.content, result.structured_content, contents, message, tools, prompts))
+            shop.mcp.tool(lambda: "late", name="late")
+        assert answers[0] == answers[1]
+        assert shop.calls == ["price tea", "menu", "ask tea"]
+        await client.call_tool("price", {"item": "cake"})
+        for _ in range(2):
+            assert (await client.call_tool("broken")).is_error
+    assert shop.calls[3:] == ["price cake", "broken", "broken"]
+    statistics = cache.statistics()
+    assert statistics.read_resource is not None
+    assert (statistics.read_resource.get.hit, statistics.read_resource.get.miss) == (1, 1)
+    assert statistics.list_resources is None
+
+
+async def test_settings_choose_what_is_cached() -> None:
+    cache = ResponseCachingMiddleware(
+        call_tool_settings={"excluded_tools": ["price"]},
+        read_resource_settings={"enabled": False},
+        get_prompt_settings={"ttl": 0},
+        list_tools_settings={"enabled": False},
+    )
+    shop = Shop(cache)
+    async with Client(shop.mcp) as client:
+        for _ in range(2):
+            await client.call_tool("price", {"item": "tea"})
+            await client.read_resource("menu://today")
+            await client.get_prompt("ask", {"item": "tea"})
+    assert shop.calls == ["price tea", "menu", "ask tea"] * 2
+
+
+async def test_large_results_are_not_stored() -> None:
+    shop = Shop(ResponseCachingMiddleware(max_item_size=10))
+    for _ in range(2):
+        await shop.mcp.call_tool("price", {"item": "tea"})
+    assert shop.calls == ["price tea"] * 2
+
+
+async def test_callers_do_not_share_answers() -> None:
+    class Visible(Middleware):
+        async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            assert context.fastmcp_context is not None
+            token = context.fastmcp_context.access_token
+            return [tool for tool in await call_next(context) if token is not None and "all" in token.scopes]
+
+    shop = Shop(ResponseCachingMiddleware())
+    shop.mcp.add_middleware(Visible())
+    for _ in range(2):
+        for name, scopes, count in (("a", {"all"}, 2), ("b", set(), 0)):
+            assert len(await shop.mcp.list_tools(principal=Principal(name, scopes=frozenset(scopes)))) == count
+
+
+@REVISIONS
+async def test_results_that_asked_the_client_are_not_stored(revision: str) -> None:
+    mcp = FastMCP("questions", middleware=[ResponseCachingMiddleware()])
+    asked: list[str] = []
+
+    @mcp.tool
+    async def name(ctx: Context) -> str:
+        answer = await ctx.elicit("Your name?", str)
+        return str(answer.data)
+
+    async def answer(question: dict[str, Any]) -> dict[str, Any]:
+        asked.append(question["message"])
+        return {"action": "accept", "content": {"value": f"Ada {len(asked)}"}}
+
+    async with Client(mcp, revision=revision, elicit=answer) as client:
+        assert (await client.call_tool("name")).text == "Ada 1"
+        assert (await client.call_tool("name")).text == "Ada 2"
+
+
+async def test_pages_of_lists_are_stored_with_their_cursors() -> None:
+    mcp = FastMCP("pages", middleware=[ResponseCachingMiddleware()], list_page_size=1)
+    for name in ("a", "b", "c"):
+        mcp.tool(lambda: "x", name=name)
+    async with Client(mcp) as client:
+        for _ in range(2):
+            assert [tool.name for tool in await client.list_tools()] == ["a", "b", "c"]
