@@ -25,8 +25,90 @@ _TYPES = "funcmcp._compat.sdk_types"
 BY_HAND = {"mcp"}
 """Modules of the trees that this script does not write."""
 
-EXTRAS: dict[str, dict[str, list[str]]] = {}
+_MIXIN = {"funcmcp._compat.mixin": ["MCPMixin", "mcp_prompt", "mcp_resource", "mcp_tool"]}
+_MANAGER = {"funcmcp._compat.component_routes": ["set_up_component_manager"]}
+EXTRAS: dict[str, dict[str, list[str]]] = {
+    "fastmcp": {
+        "funcmcp._compat.global_settings": ["Settings", "settings"],
+        "funcmcp.compat.fastmcp.client": ["Client"],
+    },
+    "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
+    "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},
+    "fastmcp.utilities.tests": {
+        "funcmcp._compat.global_settings": ["temporary_settings"],
+        "funcmcp._compat.served_in_tests": ["run_server_async", "run_server_in_process"],
+    },
+    "fastmcp.contrib.mcp_mixin": _MIXIN,
+    "fastmcp.contrib.mcp_mixin.mcp_mixin": _MIXIN,
+    "fastmcp.contrib.bulk_tool_caller": {"funcmcp._compat.bulk_calls": ["BulkToolCaller"]},
+    "fastmcp.contrib.bulk_tool_caller.bulk_tool_caller": {
+        "funcmcp._compat.bulk_calls": ["BulkToolCaller", "CallToolRequest", "CallToolRequestResult"],
+    },
+    "fastmcp.contrib.component_manager": _MANAGER,
+    "fastmcp.contrib.component_manager.component_manager": _MANAGER,
+    "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
+}
 """Names that only a module of a tree has, by the module and by the module of funcmcp that defines them."""
+
+
+CLIENTS = [
+    "fastmcp.client",
+    "fastmcp.client.auth",
+    "fastmcp.client.auth.bearer",
+    "fastmcp.client.auth.client_credentials",
+    "fastmcp.client.auth.oauth",
+    "fastmcp.client.caching",
+    "fastmcp.client.client",
+    "fastmcp.client.dependencies",
+    "fastmcp.client.elicitation",
+    "fastmcp.client.extension_hooks",
+    "fastmcp.client.group",
+    "fastmcp.client.logging",
+    "fastmcp.client.messages",
+    "fastmcp.client.mixins",
+    "fastmcp.client.mixins.prompts",
+    "fastmcp.client.mixins.resources",
+    "fastmcp.client.mixins.tools",
+    "fastmcp.client.oauth_callback",
+    "fastmcp.client.progress",
+    "fastmcp.client.roots",
+    "fastmcp.client.sampling",
+    "fastmcp.client.sampling.handlers",
+    "fastmcp.client.sampling.handlers.anthropic",
+    "fastmcp.client.sampling.handlers.google_genai",
+    "fastmcp.client.sampling.handlers.openai",
+    "fastmcp.client.tasks",
+    "fastmcp.client.telemetry",
+    "fastmcp.client.transports",
+    "fastmcp.client.transports.base",
+    "fastmcp.client.transports.config",
+    "fastmcp.client.transports.http",
+    "fastmcp.client.transports.inference",
+    "fastmcp.client.transports.memory",
+    "fastmcp.client.transports.sse",
+    "fastmcp.client.transports.stdio",
+    "mcp.client",
+    "mcp.client.auth",
+    "mcp.client.auth.exceptions",
+    "mcp.client.auth.oauth2",
+    "mcp.client.auth.utils",
+    "mcp.client.auth.extensions",
+    "mcp.client.auth.extensions.client_credentials",
+    "mcp.client.auth.extensions.identity_assertion",
+    "mcp.client.caching",
+    "mcp.client.client",
+    "mcp.client.context",
+    "mcp.client.extension",
+    "mcp.client.session",
+    "mcp.client.session_group",
+    "mcp.client.sse",
+    "mcp.client.stdio",
+    "mcp.client.streamable_http",
+    "mcp.client.subscriptions",
+    "mcp.client.websocket",
+]
+"""Modules of the originals' clients, of all versions. In the trees they are those of the package that is installed."""
 
 
 def trees() -> dict[Path, str]:
@@ -43,9 +125,10 @@ def trees() -> dict[Path, str]:
 def _modules() -> dict[str, dict[str, list[str]]]:
     """Return the modules of the originals with the packages above them: their names by the modules that have them."""
     modules: dict[str, dict[str, list[str]]] = {}
-    for module in {*original_names()["modules"], *EXTRAS}:
+    for module in {*original_names()["modules"], *EXTRAS, *CLIENTS}:
         parts = module.split(".")
-        for name in (".".join(parts[:depth]) for depth in range(1, len(parts) + 1)):
+        for depth in range(1, len(parts) + 1):
+            name = ".".join(parts[:depth])
             modules[name] = _homes(name)
     return modules
 
@@ -57,9 +140,9 @@ def _homes(module: str) -> dict[str, list[str]]:
         homes[home] += names
     others = {name for names in homes.values() for name in names}
     for name in filter(str.isidentifier, original_names()["modules"].get(module, {})):
-        home = _home(module, name)
-        if home and name not in others:
-            homes[home].append(name)
+        found = _home(module, name)
+        if found and name not in others:
+            homes[found].append(name)
     return {home: sorted(names) for home, names in sorted(homes.items())}
 
 
@@ -82,6 +165,8 @@ def _path(module: str, *, is_package: bool) -> Path:
 
 def _text(module: str, modules: dict[str, dict[str, list[str]]]) -> str:
     """Return the text of a module of a tree."""
+    if module in CLIENTS:
+        return _CLIENT.format(module=module)
     homes = modules[module]
     below = {name.rpartition(".")[2] for name in modules if name.rpartition(".")[0] == module}
     names = {name for listed in homes.values() for name in listed}
@@ -102,6 +187,20 @@ def _text(module: str, modules: dict[str, dict[str, list[str]]]) -> str:
         f"    {load}",
     ]
     return "\n".join(lines) + "\n"
+
+
+_CLIENT = """\
+\"\"\"Names of `{module}`, for which its package has to be installed. Written by scripts/compat_trees.py.\"\"\"
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._compat.original_clients import names_of_client
+
+if TYPE_CHECKING:
+    def __getattr__(name: str) -> Any: ...
+else:
+    __getattr__, __dir__ = names_of_client(__name__)
+"""
 
 
 def _listed(homes: dict[str, list[str]]) -> str:

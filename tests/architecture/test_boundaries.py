@@ -34,6 +34,7 @@ WHO_MAY = {
     "funcmcp/_compat/remote_auth.py": "the identity provider that the author names, for its metadata",
     "funcmcp/_compat/token_verifiers.py": "the issuer that the author names, about tokens",
     "funcmcp/_adapters/openapi/api_client.py": "the API whose document the author names",
+    "funcmcp/_compat/served_in_tests.py": "the server of the test, on this machine",
     "funcmcp/_adapters/azure/storage.py": "the storage account that the operator names",
     "funcmcp/_adapters/postgres/link.py": "the PostgreSQL that the operator names",
     "funcmcp/_adapters/postgres/presence.py": "the same",

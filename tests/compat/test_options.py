@@ -242,8 +242,6 @@ async def test_options_of_mount_are_logged_or_refused(caplog: pytest.LogCaptureF
         assert caplog.messages == ["mount of funcmcp.compat ignores options: as_proxy, tool_separator."]
     with pytest.raises(TypeError, match="Unknown option 'colour' of mount"):
         mcp.mount(FastMCP("b"), "b", colour="red")
-    with pytest.raises(TypeError, match="no option 'tool_names'"):
-        mcp.mount(FastMCP("c"), tool_names={"add": "plus"})
 
 
 async def test_keys_select_features_as_in_fastmcp() -> None:
@@ -264,3 +262,34 @@ async def test_keys_select_features_as_in_fastmcp() -> None:
         mcp.disable(names="count")
     with pytest.raises(TypeError, match="version must be a VersionSpec"):
         mcp.enable(version="1")
+
+
+@pytest.mark.parametrize(
+    ("options", "ttl", "read_ttl", "scope", "read_scope"),
+    [
+        ({}, 0, 0, "public", "private"),
+        ({"cache_ttl": 60}, 60_000, 60_000, "private", "private"),
+        ({"cache_ttl": 60, "cache_scope": "public"}, 60_000, 60_000, "public", "public"),
+    ],
+)
+async def test_cache_hints(options: dict[str, Any], ttl: int, read_ttl: int, scope: str, read_scope: str) -> None:
+    mcp = FastMCP("c", **options)
+    mcp.resource("x://one", name="one")(lambda: "1")
+    async with Client(mcp, revision="2026-07-28") as client:
+        listed = await client.request("resources/list", {})
+        read = await client.request("resources/read", {"uri": "x://one"})
+    assert (listed["ttlMs"], listed["cacheScope"]) == (ttl, scope)
+    assert (read["ttlMs"], read["cacheScope"]) == (read_ttl, read_scope)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cache_ttl": 0}, "cache_ttl must be a positive integer"),
+        ({"cache_scope": "public"}, "cache_scope requires cache_ttl"),
+        ({"list_page_size": 0}, "list_page_size must be a positive integer"),
+    ],
+)
+def test_numbers_that_fastmcp_refuses_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FastMCP("c", **options)

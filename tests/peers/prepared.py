@@ -1,19 +1,25 @@
-"""The tests of a peer's release, with the names of funcmcp in place of the peer's."""
+"""The tests of a peer's release, with the modules of `funcmcp.compat` in place of the peer's."""
 
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / ".servers" / "peers" / "sources"
+DATA = ("docs", "docs_src", "examples", "skills")
+"""Folders of a release that some of its tests read."""
+
+Modules: TypeAlias = "Mapping[str, frozenset[str]]"
+"""The modules of a peer that `funcmcp.compat` has, with their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,53 +66,89 @@ def suites() -> dict[str, Suite]:
     }
 
 
-def prepare(suite: Suite, folder: Path, compat_names: Mapping[str, str]) -> None:
+def prepare(suite: Suite, folder: Path, modules: Modules) -> None:
     """Write the tests of a suite into a folder, with `funcmcp.compat` in place of the peer for the names that it has.
 
     Args:
         suite: The suite.
         folder: The folder, which is replaced.
-        compat_names: The names of `funcmcp.compat` with their modules; none for the tests as they are.
+        modules: The modules and names of the peer that `funcmcp.compat` has; none for the tests as they are.
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(suite.tests, folder / "tests", symlinks=True)
-    for data in ("docs", "docs_src", "examples", "skills"):  # which some tests read
-        if (suite.tests.parent / data).is_dir():
-            (folder / data).symlink_to(suite.tests.parent / data)
-    if compat_names:
-        for path in (folder / "tests").rglob("*.py"):
+    for data in DATA:
+        source = suite.tests.parent / data
+        if source.is_dir() and modules and data == "docs_src":
+            shutil.copytree(source, folder / data)
+        elif source.is_dir():
+            (folder / data).symlink_to(source)
+    if modules:
+        for path in [*(folder / "tests").rglob("*.py"), *(folder / "docs_src").rglob("*.py")]:
             text = path.read_text("utf-8")
-            path.write_text(replaced(text, suite.package, compat_names), "utf-8")
+            path.write_text(replaced(text, suite.package, modules), "utf-8")
 
 
-def replaced(text: str, package: str, compat_names: Mapping[str, str]) -> str:
-    """Return a module whose imports from a package are from `funcmcp.compat`, as far as that has the names.
+def replaced(text: str, package: str, modules: Modules) -> str:
+    """Return a module of tests that has the modules of `funcmcp.compat` in place of a package's.
+
+    The names of other modules, and names that `funcmcp.compat` does not have, stay those of the package.
 
     Args:
         text: The module.
         package: The package.
-        compat_names: The names, with the module that has them.
+        modules: The modules and names of the package that `funcmcp.compat` has.
     """
     lines = text.splitlines(keepends=True)
-    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    for node in sorted(imports, key=lambda node: node.lineno, reverse=True):
-        module = node.module or ""
-        moving = [alias for alias in node.names if alias.name in compat_names]
-        if node.level or not _has_server_names(module, package) or not moving:
-            continue
-        staying = [alias for alias in node.names if alias not in moving]
-        statements = [f"from {compat_names[alias.name]} import {_listed([alias])}" for alias in moving]
-        if staying:
-            statements.append(f"from {module} import {_listed(staying)}")
-        lines[node.lineno - 1 : node.end_lineno] = [f"{' ' * node.col_offset}{'; '.join(statements)}\n"]
-    return "".join(lines)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom | ast.Import)]
+    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        if isinstance(node, ast.ImportFrom):
+            statements = list(_from_import(node, package, modules))
+        else:
+            statements = list(_plain_import(node, package, modules))
+        if statements and ast.unparse(node) != "; ".join(statements):
+            end = lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :].decode()
+            start = lines[node.lineno - 1].encode()[: node.col_offset].decode()
+            lines[node.lineno - 1 : node.end_lineno] = [f"{start}{'; '.join(statements)}{end}"]
+    path = re.compile(rf"""(["'])({package}(?:\.\w+)+)\1""")
+    return path.sub(lambda match: f"{match[1]}{_moved_path(match[2], modules)}{match[1]}", "".join(lines))
 
 
-def _has_server_names(module: str, package: str) -> bool:
-    """Return whether a module of a peer has names that `funcmcp.compat` replaces, rather than those of its client."""
-    if module.partition(".")[0] != package:
-        return False
-    return not module.startswith((f"{package}.client", "mcp.types")) and module != "mcp"
+def _from_import(node: ast.ImportFrom, package: str, modules: Modules) -> Iterator[str]:
+    """Yield the statements for ``from module import names``; none if it stays."""
+    module = node.module or ""
+    if node.level or module not in modules or module.partition(".")[0] != package:
+        return
+    moving = [alias for alias in node.names if alias.name in modules[module] or f"{module}.{alias.name}" in modules]
+    staying = [alias for alias in node.names if alias not in moving]
+    if moving:
+        yield f"from funcmcp.compat.{module} import {_listed(moving)}"
+    if staying:
+        yield f"from {module} import {_listed(staying)}"
+
+
+def _plain_import(node: ast.Import, package: str, modules: Modules) -> Iterator[str]:
+    """Yield the statements for ``import module``; none if it stays."""
+    if not any(alias.name in modules and alias.name.partition(".")[0] == package for alias in node.names):
+        return
+    for alias in node.names:
+        if alias.name not in modules:
+            yield f"import {_listed([alias])}"
+        elif alias.asname:
+            yield f"import funcmcp.compat.{alias.name} as {alias.asname}"
+        else:
+            top = alias.name.partition(".")[0]
+            yield f"import funcmcp.compat.{alias.name}"
+            yield f"import funcmcp.compat.{top} as {top}"
+
+
+def _moved_path(path: str, modules: Modules) -> str:
+    """Return the path of a name as text, as `unittest.mock.patch` takes it, in `funcmcp.compat` if it has the name."""
+    parts = path.split(".")
+    for depth in range(len(parts) - 1, 0, -1):
+        module = ".".join(parts[:depth])
+        if module in modules:
+            return f"funcmcp.compat.{path}" if parts[depth] in modules[module] else path
+    return path
 
 
 def _listed(aliases: list[ast.alias]) -> str:

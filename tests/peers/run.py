@@ -51,18 +51,37 @@ markers =
 """
 
 
-_MODULES = {"fastmcp": ["funcmcp.compat"], "mcp": ["funcmcp.compat", "funcmcp.compat.mcp"]}
-"""The modules that have the names of a package; the last one that has a name counts."""
+_CLIENT = {
+    "fastmcp": {"fastmcp.client.client", "fastmcp.client.transports"},
+    "mcp": {"mcp.client", "mcp.client.client"},
+}
+"""Modules of a package's client that have names of `funcmcp.compat`, beside those of the whole package."""
+_CLIENT_NAMES = frozenset({"Client", "FastMCPTransport", "infer_transport"})
+_STAYING = ("mcp.types", "mcp_types")
+"""Modules with the types that the peers' clients return, which stay theirs."""
+_READ = """
+import importlib, json, pkgutil, sys
+import funcmcp.compat.{package} as package
+modules = [package.__name__, *(item.name for item in pkgutil.walk_packages(package.__path__, package.__name__ + "."))]
+names = {{name: getattr(importlib.import_module(name), "__all__", []) for name in modules}}
+json.dump({{name.removeprefix("funcmcp.compat."): listed for name, listed in names.items()}}, sys.stdout)
+"""
 
 
-def compat_names(package: str) -> dict[str, str]:
-    """Return the names of a package that `funcmcp.compat` has, with the module that has them."""
-    names: dict[str, str] = {}
-    for module in _MODULES[package]:
-        code = f"import {module} as module; print(*module.__all__)"
-        answer = subprocess.run([PYTHON, "-c", code], env=_environment(), check=True, capture_output=True, text=True)
-        names.update(dict.fromkeys(answer.stdout.split(), module))
-    return names
+def compat_modules(package: str) -> dict[str, frozenset[str]]:
+    """Return the modules of a package that `funcmcp.compat` has, with the names in each."""
+    command = [str(PYTHON), "-c", _READ.format(package=package)]
+    answer = subprocess.run(command, env=_environment(), check=True, capture_output=True, text=True)
+    modules: dict[str, frozenset[str]] = {}
+    for module, names in json.loads(answer.stdout).items():
+        is_client = module.startswith(f"{package}.client")
+        if is_client and module not in {f"{package}.client", *_CLIENT[package]}:
+            continue
+        if not module.startswith(_STAYING):
+            modules[module] = _CLIENT_NAMES if is_client else frozenset(names)
+    if package == "mcp":  # whose other names are types
+        modules["mcp"] = frozenset({"Client"})
+    return modules
 
 
 def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] | None = None) -> Outcomes:
@@ -74,7 +93,7 @@ def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] |
         on_funcmcp: Whether the tests have the names of funcmcp.
         names: The folders, modules and tests that are run; None for all of the suite.
     """
-    prepare(suite, folder, compat_names(suite.package) if on_funcmcp else {})
+    prepare(suite, folder, compat_modules(suite.package) if on_funcmcp else {})
     (folder / "pytest.ini").write_text(_PYTEST.format(mode=suite.asyncio_mode), "utf-8")
     report = folder / "report.xml"
     plugin = ["-p", "tests_peers_plugin"] if on_funcmcp else []
@@ -139,8 +158,8 @@ def page_of(results: Mapping[str, dict[str, Counter[str]]]) -> str:
         "# The tests of FastMCP and the official SDK",
         "",
         "`make peers` installs FastMCP and the official SDK with the sources of their releases, which contain their",
-        "tests. It runs these tests on their own package, and again with the imports of those names that",
-        "`funcmcp.compat` has. The peers' clients connect in memory. A test counts if it passes on the original.",
+        "tests. It runs these tests on their own package, and again with the modules of `funcmcp.compat` in place of",
+        "the package's. The peers' clients connect in memory. A test counts if it passes on the original.",
         "`tests/peers/suites.toml` names the folders, and the tests that do not apply with their reasons. The script",
         "writes this page.",
     ]

@@ -53,7 +53,12 @@ if TYPE_CHECKING:
 
 
 def mount(
-    above: ServerRuntime, mounted: ServerRuntime, prefix: str | None, transforms: Sequence[AnyTransform] = ()
+    above: ServerRuntime,
+    mounted: ServerRuntime,
+    prefix: str | None,
+    transforms: Sequence[AnyTransform] = (),
+    *,
+    keeps_existing: bool = False,
 ) -> None:
     """Add the features of a server to another one, now and from now on.
 
@@ -62,6 +67,7 @@ def mount(
         mounted: Has the features.
         prefix: The first part of the names and URIs; None leaves them unchanged.
         transforms: Change the features before they get the prefix.
+        keeps_existing: Whether features are left out whose name is taken, instead of an error.
 
     Raises:
         TypeError: A transform is not callable.
@@ -90,7 +96,7 @@ def mount(
         )
     if above.services.lifespans.has_started and mounted.services.lifespans:
         raise RuntimeError(f"{above.name} has started, and {mounted.name} has lifespans. Call mcp.mount before that.")
-    mounting = Mounting(above, mounted, transforms, namespace)
+    mounting = Mounting(above, mounted, transforms, namespace, keeps_existing=keeps_existing)
     mounting.add_features()
     above.services.lifespans.mount(mounted.services.lifespans)
     above.mounted.append(mounted)
@@ -121,6 +127,7 @@ class Mounting:
         mounted: The mounted server.
         transforms: Change the features.
         namespace: Puts the prefix before names and URIs, after the other transforms; None leaves them unchanged.
+        keeps_existing: Whether features are left out whose name is taken.
     """
 
     def __init__(
@@ -129,18 +136,32 @@ class Mounting:
         mounted: ServerRuntime,
         transforms: Sequence[AnyTransform],
         namespace: Namespace | None,
+        *,
+        keeps_existing: bool = False,
     ) -> None:
+        self._keeps_existing = keeps_existing
         self._above = above
         self._mounted = mounted
         self._namespace = namespace
         self._server = mounted.server
         self._calls = FeatureCalls(self._server.keys, self._server.parts.used_states, self._server.options.show_errors)
         self._tool_calls = ToolCalls(self._calls, self._server.results)
-        catalog = above.server.catalog
         self._transforms = listed_transforms(transforms)
         if namespace is not None:
             self._transforms.append(namespace)
-        self._copies = TransformedFeatures(catalog.add, catalog.remove, self._transforms)
+        self._copies = TransformedFeatures(self._add, self._remove, self._transforms)
+
+    def _add(self, feature: Addable) -> None:
+        """Add a feature to the server above, unless its name is taken and the existing one is kept."""
+        catalog = self._above.server.catalog
+        if not self._keeps_existing or not catalog.has(feature):
+            catalog.add(feature)
+
+    def _remove(self, feature: Addable) -> None:
+        """Remove a feature from the server above, unless another one has its name there."""
+        catalog = self._above.server.catalog
+        if not self._keeps_existing or catalog.has(feature, itself=True):
+            catalog.remove(feature)
 
     def add_features(self) -> None:
         """Add all features, and listen for changes; raise RegistrationError, and add none, if a name is taken."""

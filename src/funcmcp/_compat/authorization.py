@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -208,6 +209,10 @@ async def _passes(check: AuthCheck, context: AuthContext) -> bool:
     return bool(answer)
 
 
+is_in_memory: ContextVar[bool] = ContextVar("is_in_memory", default=False)
+"""Whether the request is of FastMCP's or the SDK's client in this process, which these do not trust as on stdio."""
+
+
 class Caller(NamedTuple):
     """The caller of a request, as checks see it.
 
@@ -223,7 +228,7 @@ class Caller(NamedTuple):
 def caller_of(request: RequestContext) -> Caller:
     """Return the caller of a request. A direct call within a request has the caller of that request."""
     if request.by_user:
-        return Caller(is_trusted=True, token=None)
+        return Caller(is_trusted=not is_in_memory.get(), token=None)
     if request.by_author:
         return current_caller()
     return Caller(is_trusted=False, token=None if request.principal is None else access_token_of(request.principal))
@@ -235,7 +240,7 @@ def current_caller() -> Caller:
     if context is None:
         return Caller(is_trusted=False, token=None)
     try:
-        return Caller(is_trusted=context.is_of_user, token=context.access_token)
+        return Caller(is_trusted=context.is_of_user and not is_in_memory.get(), token=context.access_token)
     except OutsideRequestError:  # a context that was made by hand
         return Caller(is_trusted=False, token=None)
 

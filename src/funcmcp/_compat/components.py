@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from funcmcp._authoring.calling.resource_read import lists_in
 from funcmcp._authoring.results.content import PromptResult as NativePromptResult
+from funcmcp._authoring.results.sdk_results import converted
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.docstring import parameter_descriptions
 from funcmcp._authoring.signatures.signature import Signature, function_name
@@ -436,7 +437,7 @@ class Prompt(Component):
         Raises:
             TypeError: FastMCP does not take the value.
         """
-        if isinstance(value, NativePromptResult) or hasattr(value, "input_requests"):
+        if isinstance(converted(value), NativePromptResult) or hasattr(value, "input_requests"):
             return value
         return PromptResult(messages_in(messages_of(value)), self.description, result_meta(self.meta) or None)
 

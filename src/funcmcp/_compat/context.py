@@ -254,6 +254,11 @@ class Context(Generic[*Types]):
         return None if principal is None else access_token_of(principal)
 
     @property
+    def principal(self) -> Principal | None:
+        """The caller; None for one without credentials."""
+        return self._request.principal
+
+    @property
     def is_of_user(self) -> bool:
         """Whether the user of this process has sent the request, as on stdio."""
         if self._request.by_author:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._objects.public_names import public
@@ -61,3 +61,24 @@ class ContextManagerLifespan(Lifespan):
 def lifespan(function: Callable[[Any], AsyncIterator[Any]]) -> Lifespan:
     """Make a `Lifespan` of an async function with one ``yield``; usable as a decorator."""
     return Lifespan(function)
+
+
+def combine_lifespans(*lifespans: Enter) -> Callable[[Any], AbstractAsyncContextManager[dict[str, Any]]]:
+    """Return one lifespan for several, such as those of a FastAPI application and of ``mcp.http_app()``.
+
+    They start in their order and stop in reverse order. The dicts that they yield are joined; of equal keys, the later
+    one counts.
+
+    Args:
+        lifespans: Functions that get the application and return an async context manager.
+    """
+
+    @asynccontextmanager
+    async def combined(application: Any) -> AsyncIterator[dict[str, Any]]:
+        state: dict[str, Any] = {}
+        async with AsyncExitStack() as stack:
+            for enter in lifespans:
+                state.update(await stack.enter_async_context(enter(application)) or {})
+            yield state
+
+    return combined

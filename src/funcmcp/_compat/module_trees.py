@@ -62,7 +62,7 @@ def names_of(
     def load(name: str) -> Any:
         if name in home_of:
             value = getattr(import_module(home_of[name]), name)
-        elif name not in shadowing and _is_submodule(module, name):
+        elif name not in shadowing and is_submodule(module, name):
             value = import_module(f"{module}.{name}")
         else:
             raise missing(module, name, is_submodule=name in shadowing)
@@ -78,7 +78,8 @@ def names_of(
     return load, names, sorted(home_of)
 
 
-def _is_submodule(module: str, name: str) -> bool:
+def is_submodule(module: str, name: str) -> bool:
+    """Return whether a module of a tree has a submodule of a name."""
     is_package = "__path__" in vars(sys.modules[module])
     return is_package and not name.startswith("__") and find_spec(f"{module}.{name}") is not None
 

@@ -10,6 +10,7 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.auth import AuthProvider, native_auth
 from funcmcp._compat.server_settings import DEFAULTS, Settings
 from funcmcp._objects.mappings import only, without, without_none
+from funcmcp._server.options import ProtocolOptions
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _SERVER = frozenset(
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
         *("include_tags", "exclude_tags", "include_fastmcp_meta", "transforms", "providers", "resource_security"),
+        *("cache_ttl", "cache_scope"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -36,7 +38,7 @@ _WITHOUT_MEANING = frozenset(
     {
         *("cache_expiration_seconds", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
-        *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
+        *("telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
         *("http_app_path", "tool_transformations", "event_store_ttl"),
     }
@@ -149,6 +151,28 @@ def duplicates_policy(options: Mapping[str, Any], default: str) -> str:
     return default
 
 
+def protocol_options(options: Mapping[str, Any], list_ttl: float) -> ProtocolOptions:
+    """Return the options of the protocol for those of a server.
+
+    Args:
+        options: The options of the server: ``list_page_size``, ``cache_ttl`` and ``cache_scope``.
+        list_ttl: Seconds for which clients may cache lists by default.
+
+    Raises:
+        ValueError: A number is not positive, or there is a scope without seconds.
+    """
+    page_size, ttl, scope = (options.get(name) for name in ("list_page_size", "cache_ttl", "cache_scope"))
+    if page_size is not None and page_size < 1:
+        raise ValueError("list_page_size must be a positive integer or None")
+    if ttl is None and scope is not None:
+        raise ValueError("cache_scope requires cache_ttl")
+    if ttl is None:
+        return ProtocolOptions(page_size=page_size, list_ttl=list_ttl)
+    if ttl <= 0:
+        raise ValueError("cache_ttl must be a positive integer")
+    return ProtocolOptions(page_size=page_size, list_ttl=ttl, read_ttl=ttl, share_caches=scope == "public")
+
+
 def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOptions:
     """Return the options of HTTP for a server's settings.
 
@@ -186,11 +210,11 @@ def ignored_mount_options(options: Mapping[str, Any]) -> list[str]:
     Raises:
         TypeError: An option does not exist, or funcmcp has nothing for it.
     """
-    if options.get("tool_names"):
-        raise TypeError("mount of funcmcp.compat has no option 'tool_names'. Choose the names in the mounted server.")
-    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING - {"tool_names"})
+    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING)
     if unknown:
-        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace.")
+        raise TypeError(
+            f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace, tool_names."
+        )
     return [name for name in options if options[name] is not None]
 
 

@@ -40,7 +40,9 @@ ProgressToken: TypeAlias = str | int
 class MCPModel(BaseModel):
     """A type of the protocol. Members that it does not know are kept."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, from_attributes=True, extra="allow"
+    )
 
     if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 

@@ -36,6 +36,7 @@ from funcmcp._compat.functions import (
 )
 from funcmcp._compat.middleware_adapters import as_mcp_error, sdk_middleware
 from funcmcp._compat.middleware_switch import run_again
+from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
     checked_server_options,
     component_options,
@@ -45,13 +46,14 @@ from funcmcp._compat.options import (
     ignored_component_options,
     ignored_mount_options,
     ignored_server_options,
+    protocol_options,
     sessions_option,
 )
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
-from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of, with_screening_of
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
@@ -65,9 +67,8 @@ from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
-from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import ProtocolOptions, ServerInfo
+from funcmcp._server.options import ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,6 +122,8 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
+    _list_ttl = 0.0
+    """Seconds for which clients may cache lists by default."""
     _raises_sdk_errors = False
     _default_policy = "warn"
     _default_name: str | None = None
@@ -171,7 +174,7 @@ class FastMCP(ServerLists):
             version=checked_version(version) or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None) or ProtocolOptions(page_size=options.get("list_page_size")),
+            protocol=chosen.pop("protocol", None) or protocol_options(options, self._list_ttl),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
@@ -703,15 +706,17 @@ class FastMCP(ServerLists):
         *,
         namespace: str | None = None,
         transforms: Sequence[Any] = (),
+        tool_names: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """Serve the features of another server, too, under a prefix.
+        """Serve the features of another server, too, under a prefix. Of equal names, the first one counts.
 
         Args:
             server: The other server.
             prefix: The prefix. Old versions of FastMCP take it first.
             namespace: The prefix under its name in FastMCP 3.
             transforms: Transforms of `funcmcp.transforms` for the features of this mount.
+            tool_names: Other names of tools, by their names in the other server, before the prefix.
             options: Other options of FastMCP, which change nothing here.
 
         Raises:
@@ -720,10 +725,9 @@ class FastMCP(ServerLists):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        from funcmcp._compat.transforms import native_transforms  # noqa: PLC0415 - few mounts have transforms
-
-        native = native_transforms(transforms) if transforms else []
-        super().mount(server, prefix or namespace, transforms=[*native, Screened(self.resource_security)])
+        if server is self:
+            raise ValueError("Cannot mount a server onto itself")
+        mount(self, server, prefix or namespace, transforms, tool_names)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -853,6 +857,7 @@ class MCPServer(FastMCP):
     """
 
     _shows_errors = False
+    _list_ttl = 60.0
     _raises_sdk_errors = True
     _raises_tool_errors = False
     _renders_prompts = True
@@ -1006,24 +1011,6 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         handler = checked_reads(component, resource.handler)
         resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
     return replace(resource, interactive=True)
-
-
-class Screened(NativeTransform):
-    """Lets templates of a mounted server also reject what the policy of the server above does.
-
-    Args:
-        policy: The policy; None for none.
-    """
-
-    def __init__(self, policy: ResourceSecurity | None) -> None:
-        self._policy = policy
-
-    def __call__(self, feature: Any) -> Any:
-        """Return the feature of the mounted server with both policies."""
-        if not isinstance(feature, features.ResourceTemplate):
-            return feature
-        screening = with_screening_of(feature.template.screening, self._policy)
-        return replace(feature, template=feature.template.with_screening(screening))
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

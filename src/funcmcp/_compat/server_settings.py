@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.mappings import only
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ _OPTIONS: dict[str, Any] = {
 }
 """Settings of the environment that are options of the constructor, with a value of their type."""
 
+PROCESS_VALUES: dict[str, Any] = {}
+"""The settings of the process that a program has changed: those of `funcmcp.compat.fastmcp.settings`."""
+
 _WITHOUT_MEANING = frozenset({"log_level", "debug", "message_path", "json_response", "dependencies"})
 _AUTH = frozenset({"server_auth", "default_auth_provider"})
 """Settings of FastMCP 2.6 to 2.14 that select a sign-in."""
@@ -62,7 +66,7 @@ def options_of_environment() -> dict[str, Any]:
             )
         if name in _OPTIONS:
             options[name] = _converted(text, _OPTIONS[name])
-    return options
+    return options | only(PROCESS_VALUES, _OPTIONS)
 
 
 def ignored_variables() -> list[str]:
@@ -108,7 +112,9 @@ class Settings:
         for name, default in DEFAULTS.items():
             text = os.environ.get(f"FASTMCP_{name.upper()}")
             value = default if text is None else _converted(text, default)
-            if text is not None:
+            if name in PROCESS_VALUES:
+                value = default if PROCESS_VALUES[name] is None else PROCESS_VALUES[name]
+            if text is not None or name in PROCESS_VALUES:
                 self.chosen.add(name)
             object.__setattr__(self, name, value)
         for name, value in (options or {}).items():

@@ -127,7 +127,8 @@ class Server:
         open_tasks = None if tasks is None else self.open_tasks
         self.catalog = Catalog(options, self.hub.publish, open_tasks=open_tasks)
         self.guard = None if auth is None else Guard(self.catalog, auth.lists, scopes=auth.scopes)
-        self.results = Results(options, revisions, cache_scope="public" if auth is None else "private")
+        is_shared = auth is None and options.protocol.share_caches is not False
+        self.results = Results(options, revisions, cache_scope="public" if is_shared else "private")
         self.parts = self._make_parts()
         self.routes = Routes(self.parts)
         self.catalog.tools.listeners.append(self._tool_changed)

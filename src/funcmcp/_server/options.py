@@ -63,6 +63,8 @@ class ProtocolOptions:
         page_size: Number of items on one page of a list. None puts all items on one page.
         list_ttl: Seconds for which a client may cache a list, sent as ``ttlMs`` (2026-07-28).
         read_ttl: Seconds for which a client may cache the contents of a resource, sent as ``ttlMs`` (2026-07-28).
+        share_caches: Whether caches of several users may share answers that do not depend on their caller, sent as
+            ``cacheScope`` (2026-07-28). None for lists but not for contents. With auth, no cache may.
 
     Raises:
         ValueError: A revision is unknown, or there is none; `page_size` is below 1, or a time is negative or infinite.
@@ -76,10 +78,11 @@ class ProtocolOptions:
     page_size: int | None = None
     list_ttl: float = 60.0
     read_ttl: float = 0.0
+    share_caches: bool | None = None
 
     def __post_init__(self) -> None:
         self._check_revisions()
-        for name in ("offer_tools", "offer_resources", "offer_prompts"):
+        for name in ("offer_tools", "offer_resources", "offer_prompts", "share_caches"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
                 raise TypeError(f"ProtocolOptions.{name} must be True, False or None; got {value!r}.")

@@ -40,6 +40,8 @@ class Results:
         self.cache_scope = cache_scope
         self.list_ttl = _milliseconds(options.protocol.list_ttl)
         self.read_ttl = _milliseconds(options.protocol.read_ttl)
+        shares_contents = cache_scope == "public" and options.protocol.share_caches is True
+        self._read_scope: CacheScope = "public" if shares_contents else "private"
         self.instructions = options.instructions
         self._revisions = revisions
         self.describe_as(options.implementation())
@@ -139,7 +141,7 @@ class Results:
         if revision.structured_content is not None:
             frames = frames._replace(structured_tool=self._frame(text + structured, {}, revision))
         if revision.per_request:
-            cached = _caching(revision, self.read_ttl, "private")
+            cached = _caching(revision, self.read_ttl, self._read_scope)
             frames = frames._replace(prompt=self._frame(b"%b", {}, revision), read=self._frame(b"%b", cached, revision))
         return frames
 

@@ -482,6 +482,8 @@ class ServerRuntime(HTTPRuntime):
             self._store = NoSessions()
         http = _completed(http, self.metadata)
         self.http_options, self.path, self._sse = http, http.path, http.sse
+        if self._routes is not None:
+            self._routes = self._routes.with_options(http)
         self._make_endpoints()
         self.exchange = self._make_exchange()
         self.has_websocket = http.websocket is not None

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
     from funcmcp._compat.file_provider import FileSystemProvider
+    from funcmcp._compat.http_apps import create_sse_app, create_streamable_http_app
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
@@ -347,6 +348,7 @@ _HOMES = {
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
+    "_compat.http_apps": ["create_sse_app", "create_streamable_http_app"],
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
@@ -596,6 +598,8 @@ __all__ = [
     "compare_versions",
     "configure_logging",
     "create_proxy",
+    "create_sse_app",
+    "create_streamable_http_app",
     "dedupe_with_versions",
     "forward",
     "forward_raw",

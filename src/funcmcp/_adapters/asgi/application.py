@@ -41,6 +41,9 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_trailers": {}}
 """Extensions of a scope whose server never adds trailers, or parts of a body, to the headers of a request."""
 
+IN_PROCESS = "funcmcp.in_process"
+"""The extension of a scope that a test has sent in this process. Only an application around this one adds it."""
+
 _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 """A module of uvicorn; see `_refusal_for_framing`."""
 
@@ -320,6 +323,11 @@ class ASGIRequest(HttpRequest):
     async def end_early(self, response: HttpResponse) -> None:
         """Send the body of a response as the last part of one that has begun early."""
         await self.send({"type": "http.response.body", "body": response.body, "more_body": False})
+
+    @property
+    def is_in_process(self) -> bool:  # type: ignore[override] # of each scope
+        """Whether a test has sent it in this process."""
+        return IN_PROCESS in (self._scope.get("extensions") or ())
 
     @property
     def peer(self) -> str | None:

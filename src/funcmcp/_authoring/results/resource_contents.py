@@ -63,7 +63,9 @@ class ContentsWriter:
             raise ResourceNotFound(uri)
         if isinstance(value, ContentsResult):
             contents = [self._contents_of(uri, part) for part in value]
-            return {"contents": contents} if value.meta is None else {"contents": contents, "_meta": dict(value.meta)}
+            if value.meta is None:
+                return EncodedResult(encode({"contents": contents}))
+            return {"contents": contents, "_meta": dict(value.meta)}
         picture = picture_of(value)
         if picture is not None:
             return self.result(uri, Contents(blob=picture.data, mime_type=picture.media_type))

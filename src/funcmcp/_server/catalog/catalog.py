@@ -112,6 +112,17 @@ class Catalog:
         else:
             self._transformed.add(feature)
 
+    def has(self, feature: Addable, *, itself: bool = False) -> bool:
+        """Return whether there is a feature whose name another one takes; with *itself*, whether there is this one."""
+        if self._transformed is not None:
+            return self._transformed.has(feature)
+        registry: Registry[Any] = self._registries[type(feature)]
+        key = registry.key_like(feature.key)
+        existing = [] if key is None else registry.versions_of(key)
+        if itself:
+            return any(item is feature for item in existing)
+        return any(item.version == feature.version or None in {item.version, feature.version} for item in existing)
+
     def add_derived(self, feature: Addable) -> None:
         """Do as `add` for a feature that is made of one in the catalog, which transforms have changed already."""
         self._register(feature)

@@ -93,6 +93,7 @@ class HttpRequest:
         proxies: The number of proxies in front of the server (`HTTPOptions.proxies`); 0 before admission.
         network_transport: How it came, in OpenTelemetry's words; None from a client in memory.
         begins_early: Whether `send_early` can be used.
+        is_in_process: Whether a test has sent it in this process, so that its Host is of no server.
         added_headers: The header fields that a function around the endpoint adds to every response.
         has_early_response: Whether the response has begun with `send_early`. Its status and header are then sent, and
             the body of the response that the exchange returns is its last part.
@@ -115,6 +116,7 @@ class HttpRequest:
     )
     network_transport: str | None = "tcp"
     begins_early = False
+    is_in_process = False
 
     def __init__(
         self,

@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp._compat.global_settings import Settings as Settings
+    from funcmcp._compat.global_settings import settings as settings
     from funcmcp.compat import Context as Context
     from funcmcp.compat import FastMCP as FastMCP
+    from funcmcp.compat.fastmcp.client import Client as Client
     from funcmcp.compat.fastmcp import apps as apps
+    from funcmcp.compat.fastmcp import client as client
+    from funcmcp.compat.fastmcp import contrib as contrib
     from funcmcp.compat.fastmcp import decorators as decorators
     from funcmcp.compat.fastmcp import dependencies as dependencies
     from funcmcp.compat.fastmcp import exceptions as exceptions
@@ -23,8 +28,15 @@ if TYPE_CHECKING:
     from funcmcp.compat.fastmcp import utilities as utilities
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp._compat.global_settings": [
+            "Settings",
+            "settings",
+        ],
         "funcmcp.compat": [
             "Context",
             "FastMCP",
+        ],
+        "funcmcp.compat.fastmcp.client": [
+            "Client",
         ],
     }, shadowing=["settings"])

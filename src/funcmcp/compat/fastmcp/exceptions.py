@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import FastMCPError as FastMCPError
     from funcmcp.compat import InsufficientScopeError as InsufficientScopeError
     from funcmcp.compat import InvalidSignature as InvalidSignature
+    from funcmcp.compat import McpError as McpError
     from funcmcp.compat import NotFoundError as NotFoundError
     from funcmcp.compat import PromptError as PromptError
     from funcmcp.compat import ResourceError as ResourceError
@@ -24,6 +25,7 @@ else:
             "FastMCPError",
             "InsufficientScopeError",
             "InvalidSignature",
+            "McpError",
             "NotFoundError",
             "PromptError",
             "ResourceError",

@@ -42,6 +42,9 @@ _HOMES = {
     "_compat.security": ["ResourceSecurityError"],
 }
 
+_CLIENT = ["Client", "ClientSession", "ClientSessionGroup", "StdioServerParameters", "stdio_client"]
+"""Names of the SDK's client, for which its package has to be installed."""
+
 __all__ = [
     "BinaryResource",
     "DirectoryResource",
@@ -63,4 +66,4 @@ if not TYPE_CHECKING:  # a type checker reports a name that the module does not 
             return _load(name)
         from funcmcp._compat.module_trees import names_of  # noqa: PLC0415 - only for submodules and missing names
 
-        return names_of(__name__, {})[0](name)
+        return names_of(__name__, {"funcmcp.compat.mcp.client": _CLIENT})[0](name)

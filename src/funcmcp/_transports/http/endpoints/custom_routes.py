@@ -215,6 +215,12 @@ class CustomRoutes:
                 )
         self.routes.append(route)
 
+    def with_options(self, options: HTTPOptions) -> CustomRoutes:
+        """Return the same routes with other options of the HTTP endpoints."""
+        routes = CustomRoutes(self._server, options, self._authentication)
+        routes.routes = list(self.routes)
+        return routes
+
     def serves(self, path: str) -> bool:
         """Return whether a route has a path."""
         return bool(self._matches(path, path.split("/")))

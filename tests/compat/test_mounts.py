@@ -1,0 +1,68 @@
+"""Mounted servers in compat: equal names, names of tools, and what FastMCP refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.compat import FastMCP
+from funcmcp.testing import Client
+
+
+def shop(text: str) -> FastMCP:
+    mcp = FastMCP(text)
+    mcp.tool(lambda: text, name="tool")
+    mcp.prompt(lambda: text, name="prompt")
+    mcp.resource("x://one", name="one")(lambda: text)
+    mcp.resource("x://many/{a}", name="many")(lambda a: text)
+    return mcp
+
+
+async def texts_of(mcp: FastMCP, prefix: str = "") -> list[str | None]:
+    name, folder = (f"{prefix}_", f"{prefix}/") if prefix else ("", "")
+    async with Client(mcp) as client:
+        assert len(await client.list_tools()) == len(await client.list_resources()) == 1
+        return [
+            (await client.call_tool(f"{name}tool")).text,
+            (await client.get_prompt(f"{name}prompt")).messages[0].content.text,
+            (await client.read_resource(f"x://{folder}one")).text,
+            (await client.read_resource(f"x://{folder}many/1")).text,
+        ]
+
+
+@pytest.mark.parametrize("prefix", ["", "p"])
+async def test_of_equal_names_the_first_server_counts(prefix: str) -> None:
+    mcp, first, second = FastMCP("above"), shop("first"), shop("second")
+    mcp.mount(first, prefix)
+    mcp.mount(second, prefix)
+    assert await texts_of(mcp, prefix) == ["first"] * 4
+    second.remove_tool("tool")
+    assert await texts_of(mcp, prefix) == ["first"] * 4
+
+
+async def test_the_features_of_the_server_itself_count_before_mounted_ones() -> None:
+    before, after = shop("own"), FastMCP("above")
+    before.mount(shop("mounted"))
+    assert await texts_of(before) == ["own"] * 4
+    mounted = shop("mounted")
+    after.mount(mounted)
+    after.tool(lambda: "own", name="tool")
+    assert (await texts_of(after))[0] == "own"
+    mounted.remove_tool("tool")
+    assert (await texts_of(after))[0] == "own"
+
+
+@pytest.mark.parametrize(("prefix", "expected"), [(None, "other"), ("p", "p_other")])
+async def test_tools_get_other_names_before_the_prefix(prefix: str | None, expected: str) -> None:
+    mcp = FastMCP("above")
+    mcp.mount(shop("a"), prefix, tool_names={"tool": "other"})
+    async with Client(mcp) as client:
+        assert [tool.name for tool in await client.list_tools()] == [expected]
+        assert (await client.call_tool(expected)).text == "a"
+
+
+def test_a_mount_that_means_nothing_is_refused() -> None:
+    mcp = FastMCP("above")
+    with pytest.raises(TypeError, match="Valid options: prefix, namespace, tool_names"):
+        mcp.mount(shop("a"), prefixes="x")
+    with pytest.raises(ValueError, match="Cannot mount a server onto itself"):
+        mcp.mount(mcp)

@@ -1,0 +1,87 @@
+"""Clients of FastMCP and of the official SDK that connect to servers of `funcmcp.compat` in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.compat import Context, FastMCP, MCPServer, ToolError
+from funcmcp.compat.mcp import client as sdk
+from funcmcp.compat.mcp.shared.memory import create_connected_server_and_client_session
+from tests.patience import PATIENCE
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+REPOSITORY = Path(__file__).parents[2]
+PYTHONS = {name: REPOSITORY / ".servers" / name / "bin" / "python" for name in ("differential", "fastmcp")}
+"""Environments with versions of FastMCP."""
+
+
+@pytest.mark.parametrize("environment", PYTHONS)
+def test_the_client_of_fastmcp_connects_to_a_server(environment: str) -> None:
+    require(f"FastMCP in .servers/{environment}", PYTHONS[environment].exists())
+    script = Path(__file__).with_name("original_clients_cases.py")
+    variables = os.environ | {"PYTHONPATH": str(REPOSITORY / "src")}
+    command = [str(PYTHONS[environment]), str(script)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE, env=variables)
+    assert json.loads(run.stdout.splitlines()[-1]) == {
+        "sum": 3,
+        "answer": "accept 3",
+        "logs": ["info", "info"],
+        "errors": [["ToolError", "too small"], ["MCPError", "Resource not found"]],
+        "tools": ["add", "ask"],
+    }
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("server", [FastMCP, MCPServer])
+async def test_the_client_of_the_sdk_connects_to_a_server(server: Any, mode: str) -> None:
+    events = []
+
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        events.append("open")
+        yield
+        events.append("closed")
+
+    mcp = server("shop")
+    mcp.add_lifespan(lifespan)
+
+    @mcp.tool()  # type: ignore[untyped-decorator] # either class of server
+    async def add(first: int, ctx: Context) -> int:
+        await ctx.report_progress(1, 2)
+        if first < 0:
+            raise ToolError("too small")
+        return first + 1
+
+    progress = []
+
+    async def report(*values: Any) -> None:
+        progress.append(values)
+
+    async with sdk.Client(mcp, mode=mode) as client:
+        result = await client.call_tool("add", {"first": 1}, progress_callback=report)
+        assert result.structured_content == {"result": 2}
+        failed = await client.call_tool("add", {"first": -1})
+        assert (failed.is_error, failed.content[0].text) == (True, "too small")
+        assert events == ["open"]
+    assert events == ["open", "closed"]
+    assert progress == [(1, 2, None)]
+
+
+async def test_a_session_of_the_sdk_connects_to_a_server() -> None:
+    mcp = FastMCP("shop")
+
+    @mcp.tool
+    def add(first: int) -> int:
+        return first + 1
+
+    async with create_connected_server_and_client_session(mcp) as session:
+        assert [tool.name for tool in (await session.list_tools()).tools] == ["add"]
+        assert (await session.call_tool("add", {"first": 1})).structured_content == {"result": 2}
