@@ -365,10 +365,15 @@ def test_a_verifier_beside_anything_but_the_settings_stops_the_start(auth: Any) 
         MCPServer("a", auth=auth, token_verifier=Verifier())
 
 
+def _server_with(option: str) -> MCPServer:
+    options: dict[str, Any] = {option: SimpleNamespace()}
+    return MCPServer("a", None, None, None, **options)
+
+
 @pytest.mark.parametrize("option", ["auth", "token_verifier"])
 def test_an_object_that_verifies_no_tokens_stops_the_start(option: str) -> None:
     with pytest.raises(TypeError, match="has no method verify_token"):
-        MCPServer("a", None, None, **{option: SimpleNamespace()})
+        _server_with(option)
     with pytest.raises(TypeError, match="has no method verify_token"):
         MCPServer("a", auth=settings())
 

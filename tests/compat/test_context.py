@@ -63,12 +63,12 @@ async def test_messages_progress_and_data_of_the_request() -> None:
             "work", {}, on_progress=lambda update: progress.append((update.progress, update.total))
         )
     assert logs == [
-        ("debug", "a", None),
-        ("info", "b", "mine"),
+        ("debug", {"msg": "a", "extra": None}, None),
+        ("info", {"msg": "b", "extra": None}, "mine"),
         ("warning", {"msg": "c", "extra": {"k": 1}}, None),
-        ("error", "d", None),
-        ("notice", "e", None),
-        ("critical", "f", None),
+        ("error", {"msg": "d", "extra": None}, None),
+        ("notice", {"msg": "e", "extra": None}, None),
+        ("critical", {"msg": "f", "extra": None}, None),
         ("alert", {"g": 1}, None),
         ("error", {"h": 1}, None),
     ]
@@ -330,11 +330,11 @@ async def test_the_context_without_a_parameter_and_other_features() -> None:
 
     @mcp.tool
     def missing(ctx: Context) -> str:
-        return str(getattr(ctx, "is_background_task"))  # noqa: B009 - type checkers know that it is missing
+        return f"{ctx.is_background_task} {getattr(ctx, 'colour')}"  # noqa: B009 - type checkers know that it is missing
 
     async with Client(mcp) as client:
         assert (await client.call_tool("read")).text == "First. text/plain"
-        assert "Use funcmcp.Context" in (await client.call_tool("missing")).text
+        assert "Context has no attribute 'colour'" in (await client.call_tool("missing")).text
     with pytest.raises(RuntimeError, match="No active context"):
         get_context()
 
@@ -391,9 +391,64 @@ async def test_notifications_and_other_names_of_the_sdk() -> None:
         result = await client.call_tool("work")
     assert result.structured_content == {
         "versions": True,
-        "capabilities": [None, {}],
+        "capabilities": [None, {"list_changed": None}],
         "headers": "127.0.0.1",
         "request": "/mcp",
     }
     assert logs == [("raw", "mine")]
     assert published == ["note://one", None]
+
+
+@pytest.mark.parametrize(
+    ("make", "data"),
+    [
+        (FastMCP, [{"msg": "hello", "extra": None}, {"msg": "hello", "extra": {"a": 1}}]),
+        (MCPServer, ["hello", {"msg": "hello", "extra": {"a": 1}}]),
+    ],
+)
+async def test_log_messages_have_the_form_of_the_framework(make: type[FastMCP], data: list[Any]) -> None:
+    mcp = make("logs")
+
+    @mcp.tool()
+    async def log(ctx: Context) -> str:
+        await ctx.info("hello")
+        await ctx.warning("hello", extra={"a": 1})
+        return ""
+
+    logs: list[Any] = []
+    async with Client(mcp, revision="2025-11-25", on_log=lambda message: logs.append(message.data)) as client:
+        await client.call_tool("log")
+    assert logs == data
+
+
+async def test_client_log_level_counts_for_clients_that_chose_none() -> None:
+    mcp = FastMCP("logs", client_log_level="error")
+
+    @mcp.tool
+    async def log(ctx: Context) -> str:
+        await ctx.info("hello")
+        await ctx.error("help")
+        return ""
+
+    logs: list[Any] = []
+    async with Client(mcp, revision="2025-11-25", on_log=lambda message: logs.append(message.data)) as client:
+        await client.call_tool("log")
+    assert logs == [{"msg": "help", "extra": None}]
+
+
+async def test_contexts_that_were_made_by_hand_share_the_state_of_their_session() -> None:
+    class Session: ...
+
+    mcp, ann, bob = FastMCP("hand"), Session(), Session()
+    async with Context(fastmcp=mcp, session=ann) as context:
+        await context.set_state("a", 1)
+        await context.set_state("b", object, serializable=False)
+        async with Context(fastmcp=mcp, session=ann) as inner:
+            assert await inner.get_state("b") is object
+    assert await Context(fastmcp=mcp, session=ann).get_state("a") == 1
+    assert await Context(fastmcp=mcp, session=bob).get_state("a") is None
+    bare = Context(fastmcp=mcp, task_id="t")
+    assert (bare.request_context, bare.transport, bare.is_background_task) == (None, None, True)
+    assert await bare.list_resources() == []
+    with pytest.raises(RuntimeError, match="session is not available"):
+        _ = bare.session

@@ -83,3 +83,16 @@ async def test_requests_are_repeated(failures: int, calls: int, is_error: bool) 
 def test_delays_grow_up_to_a_bound() -> None:
     middleware: Any = RetryMiddleware(base_delay=1, max_delay=5, backoff_multiplier=2)
     assert [middleware._calculate_delay(attempt) for attempt in range(4)] == [1, 2, 4, 5]
+
+
+async def test_arguments_that_do_not_fit_are_invalid_parameters() -> None:
+    mcp = FastMCP("errors", middleware=[ErrorHandlingMiddleware()])
+    mcp.tool(_double)
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError, match="Invalid params: ") as failure:
+            await client.call_tool("_double", {"wrong": 1})
+    assert failure.value.code == -32602
+
+
+def _double(number: int) -> int:
+    return 2 * number

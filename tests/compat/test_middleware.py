@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import Any
@@ -80,6 +81,7 @@ async def test_hooks_run_around_their_requests() -> None:
         assert [tool.name for tool in await client.list_tools()] == ["add"]
         assert (await client.call_tool("add", {"a": 2, "b": 1})).text == "42"
         assert (await client.read_resource("note://one")).text == "First."
+    seen.remove("notifications/initialized")
     assert seen == [
         "initialize",
         "tools/list",
@@ -160,7 +162,7 @@ async def test_middleware_functions_of_the_sdk() -> None:
         return await call_next(ctx)
 
     mcp.middleware.append(reject_unknown)
-    assert (await mcp.call_tool("present")).text == "yes"
+    assert (await mcp.call_tool("present")).content[0].text == "yes"
     async with Client(mcp) as client:
         with pytest.raises(MCPError, match="Unknown tool: other"):
             await client.call_tool("other")
@@ -257,8 +259,8 @@ async def test_middleware_of_the_sdk_may_name_another_tool_in_place_or_in_a_copy
     async with Client(mcp, revision=revision) as client:
         assert (await client.call_tool("private")).text == "public"
         assert (await client.call_tool("public", {"to": "private"})).text == "private"
-        with pytest.raises(MCPError, match="Unknown tool: nothing"):
-            await client.call_tool("public", {"to": "nothing"})
+        unknown = await client.call_tool("public", {"to": "nothing"}, raise_on_error=False)
+        assert (unknown.is_error, unknown.text) == (True, "Unknown tool: nothing")
         with pytest.raises(MCPError):
             await client.list_resources()
 
@@ -286,7 +288,7 @@ async def test_middleware_of_the_sdk_edits_answers_and_handles_errors(revision: 
             result = await call_next(context)
         except MCPError as error:
             if "lost" in error.message:
-                return {"content": [{"type": "text", "text": "handled"}]}
+                return {"messages": []}
             raise
         if context.method == "tools/list":
             return {**result, "tools": [tool for tool in result["tools"] if tool["name"] != "hidden"]}
@@ -302,9 +304,9 @@ async def test_middleware_of_the_sdk_edits_answers_and_handles_errors(revision: 
         assert await client.list_prompts() == []
         assert (await client.read_resource("shop://a")).text == "b"
         assert (await client.call_tool("price")).text == "5"
-        assert (await client.call_tool("lost")).text == "handled"
-        with pytest.raises(MCPError, match="Unknown tool: gone"):
-            await client.call_tool("gone")
+        assert (await client.get_prompt("lost")).messages == []
+        with pytest.raises(MCPError, match="Unknown prompt: gone"):
+            await client.get_prompt("gone")
 
 
 def shop(*middleware: Any) -> FastMCP:
@@ -485,3 +487,82 @@ async def test_middleware_and_tools_catch_that_a_feature_does_not_exist() -> Non
         "Resource not found",
         "Unknown prompt: nobody",
     ]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_middleware_sees_notifications(revision: str) -> None:
+    seen: list[Any] = []
+    progressed = asyncio.Event()
+
+    class Watching(Middleware):
+        async def on_message(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            seen.append((context.type, context.method))
+            return await call_next(context)
+
+        async def on_notification(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            if context.method == "notifications/progress":
+                assert context.fastmcp_context is not None
+                seen.append((context.message["progress"], context.fastmcp_context.fastmcp.name))
+                progressed.set()
+            return await call_next(context)
+
+    async with Client(server(Watching()), revision=revision) as client:
+        await client.notify("notifications/progress", {"progressToken": "a", "progress": 1})
+        await client.call_tool("add", {"a": 1, "b": 2})
+        await progressed.wait()
+    assert ("notification", "notifications/progress") in seen
+    assert (1, "m") in seen
+    assert ("request", "tools/call") in seen
+
+
+async def test_hints_of_listed_tools_and_answers_to_discovery_are_edited() -> None:
+    class Hinting(Middleware):
+        async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            tools = await call_next(context)
+            tools[0].annotations = {}
+            tools[0].annotations.read_only_hint = True
+            return tools
+
+        async def on_discover(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            assert context.message.method == "server/discover"
+            result = await call_next(context)
+            return result.model_copy(update={"instructions": "changed"})
+
+    async with Client(server(Hinting()), revision="2026-07-28") as client:
+        assert (await client.list_tools())[0].annotations == {"readOnlyHint": True}
+        assert client.instructions == "changed"
+
+
+async def test_calls_leave_the_middleware_out() -> None:
+    seen: list[str | None] = []
+
+    class Watching(Middleware):
+        async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            seen.append(context.method)
+            return await call_next(context)
+
+    mcp = server(Watching())
+
+    @mcp.tool
+    async def outer(ctx: Context) -> str:
+        return str((await ctx.fastmcp.call_tool("add", {"a": 1, "b": 2})).structured_content["result"])
+
+    assert (await mcp.call_tool("outer", run_middleware=False)).text == "3"
+    assert seen == ["tools/call"]  # of the tool that the tool calls
+    await mcp.list_tools(run_middleware=False)
+    await mcp.read_resource("note://one", run_middleware=False)
+    assert seen == ["tools/call"]
+    await mcp.read_resource("note://one")
+    assert seen == ["tools/call", "resources/read"]
+
+
+async def test_an_error_after_the_answer_to_initialize_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Late(Middleware):
+        async def on_initialize(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            assert context.message.params.client_info.name
+            await call_next(context)
+            raise MCPError(-32000, "too late")
+
+    async with Client(server(Late()), revision="2025-11-25") as client:
+        assert len(await client.list_tools()) == 2
+    assert "Middleware failed after initialize was answered: too late" in caplog.text

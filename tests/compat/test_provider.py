@@ -243,6 +243,25 @@ def test_a_local_provider_refuses_equal_names_and_mixed_versions() -> None:
         provider.add_tool(Tool(hello, "greet", version="2"))
 
 
+@pytest.mark.parametrize("prefix", [None, "sub"])
+async def test_a_request_may_choose_a_version(prefix: str | None) -> None:
+    provider = LocalProvider()
+    for version in ("1.0", "2.0"):
+        provider.add_tool(Tool(lambda version=version: version, "greet", version=version))
+    mcp = FastMCP("Server", providers=[provider])
+    name = "greet"
+    if prefix is not None:
+        above = FastMCP("Above")
+        above.mount(mcp, prefix)
+        mcp, name = above, "sub_greet"
+    async with Client(mcp) as client:
+        (listed,) = await client.list_tools()
+        assert listed["_meta"]["fastmcp"] == {"version": "2.0", "versions": ["2.0", "1.0"]}
+        assert (await client.call_tool(name, {})).content[0]["text"] == "2.0"
+        older = await client.call_tool(name, {}, meta={"fastmcp": {"version": "1.0"}})
+        assert older.content[0]["text"] == "1.0"
+
+
 async def test_a_server_has_its_own_components_as_a_provider() -> None:
     mcp = FastMCP("Server")
     mcp.local_provider.add_tool(Tool(hello, "greet"))

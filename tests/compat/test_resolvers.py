@@ -93,7 +93,7 @@ async def test_a_declined_question_fails_the_call_or_is_an_outcome() -> None:
         result = await client.call_tool("order", {"title": "Emma"}, raise_on_error=False)
         assert (result.is_error, result.text) == (
             True,
-            "Resolver for parameter 'backorder' could not resolve: elicitation was decline",
+            "Error executing tool order: Resolver for parameter 'backorder' could not resolve: elicitation was decline",
         )
         assert (await client.call_tool("outcome", {"title": "Emma"})).text == "Emma decline False"
         assert (await client.call_tool("outcome", {"title": "Dune"})).text == "Dune accept True"

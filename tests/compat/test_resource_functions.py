@@ -171,7 +171,7 @@ async def test_the_policy_of_the_sdk_applies_to_reads() -> None:
     mcp.resource("g://{path}")(single)
     async with Client(mcp) as client:
         assert (await client.read_resource("f://..")).text == ".."
-        with pytest.raises(MCPError, match="Resource not found"):
+        with pytest.raises(MCPError, match="Unknown resource"):
             await client.read_resource("g://..")
 
 

@@ -146,7 +146,7 @@ def test_decorators_of_the_sdks_server_are_called() -> None:
 def test_what_describes_a_server() -> None:
     mcp = MCPServer(title="Shop", description="Sells", website_url="https://shop.example", dependencies=["a"])
     assert (mcp.name, mcp.title, mcp.description) == ("mcp-server", "Shop", "Sells")
-    assert (mcp.website_url, mcp.icons, mcp.dependencies) == ("https://shop.example", [], ["a"])
+    assert (mcp.website_url, mcp.icons, mcp.dependencies) == ("https://shop.example", None, ["a"])
 
 
 async def test_a_template_checks_values_and_makes_resources() -> None:

@@ -34,6 +34,7 @@ from funcmcp.compat import (
     ToolAnnotations,
     ToolError,
     ToolResult,
+    UnexpectedToolError,
     UserMessage,
     configure_logging,
     get_logger,
@@ -136,7 +137,13 @@ async def test_errors_are_shown_as_the_framework_shows_them() -> None:
 
     assert await text(FastMCP("f")) == "the disk is full"
     assert "disk" not in await text(FastMCP("f", mask_error_details=True))
-    assert "disk" not in await text(MCPServer("f"))
+    mcp = MCPServer("f")
+    mcp.add_tool(fail)
+    async with Client(mcp) as client:
+        assert (await client.call_tool("fail", raise_on_error=False)).text == "Error executing tool fail"
+    with pytest.raises(UnexpectedToolError, match=r"^Error executing tool fail$") as crash:
+        await mcp.call_tool("fail")
+    assert isinstance(crash.value.__cause__, ValueError)
 
 
 async def test_a_tool_error_is_always_shown() -> None:
@@ -146,7 +153,10 @@ async def test_a_tool_error_is_always_shown() -> None:
     def fail() -> str:
         raise ToolError("Say please.")
 
-    assert (await mcp.call_tool("fail")).text == "Say please."
+    async with Client(mcp) as client:
+        assert (await client.call_tool("fail", raise_on_error=False)).text == "Error executing tool fail: Say please."
+    with pytest.raises(ToolError, match="Say please"):
+        await mcp.call_tool("fail")
 
 
 async def test_options_of_tools() -> None:
@@ -371,7 +381,7 @@ async def test_the_sdk_keeps_the_first_of_two_tools(caplog: pytest.LogCaptureFix
     mcp = MCPServer("d")
     mcp.tool("t")(lambda: "first")
     mcp.tool("t")(lambda: "second")
-    assert (await mcp.call_tool("t")).text == "first"
+    assert (await mcp.call_tool("t")).content[0].text == "first"
     assert "The tool t exists already. The second one is ignored." in caplog.text
 
 
@@ -420,7 +430,7 @@ async def test_a_result_of_the_sdk_is_annotated_with_its_structured_content() ->
     assert tool.output_schema is not None
     assert tool.output_schema["required"] == ["city", "celsius"]
     result = await mcp.call_tool("forecast", {"celsius": 20})
-    assert (result.text, result.structured_content) == ("warm", {"city": "Oslo", "celsius": 20})
+    assert (result.content[0].text, result.structured_content) == ("warm", {"city": "Oslo", "celsius": 20})
 
 
 def test_loggers_are_those_of_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,7 +498,7 @@ async def test_a_plain_class_is_a_result_as_in_the_sdk() -> None:
     assert (list(schema["properties"]), schema["required"]) == (["name", "age", "email"], ["name", "age"])
     assert tools["untyped"].output_schema is None
     assert (await mcp.call_tool("profile")).structured_content == {"name": "Ann", "age": 30, "email": None}
-    assert (await mcp.call_tool("untyped")).text == "untyped"
+    assert (await mcp.call_tool("untyped")).structured_content is None
 
 
 @pytest.mark.parametrize("returns", ["text", "model", "list", "media"])

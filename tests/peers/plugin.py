@@ -31,9 +31,16 @@ def token_of_test() -> AccessToken | None:
     return None if token is None else AccessToken(**token.model_dump(include=set(AccessToken.model_fields)))
 
 
-def caller_of_test(*_: Any) -> authorization.Caller:
-    """Return the caller that a test has signed in."""
-    return authorization.Caller(is_trusted=False, token=token_of_test())
+_caller_of = authorization.caller_of
+_current_caller = authorization.current_caller
+
+
+def caller_of_test(*request: Any) -> authorization.Caller:
+    """Return the caller that a test has signed in, or else that of the request; without one, nobody."""
+    token = token_of_test()
+    if token is None:
+        token = (_caller_of(*request) if request else _current_caller()).token
+    return authorization.Caller(is_trusted=False, token=token)
 
 
 Context.access_token = property(  # type: ignore[method-assign, assignment]

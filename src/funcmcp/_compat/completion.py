@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -9,9 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._authoring.calling.function_call import call_in_thread
 from funcmcp._authoring.signatures.partials import is_async
+from funcmcp._compat.annotations import plain
+from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._protocol.completion import Completion
-from funcmcp._protocol.errors import INVALID_PARAMS
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidParams, MCPError
 from funcmcp._server.catalog.features import Prompt, ResourceTemplate
+from funcmcp._server.handlers.completions import MAX_VALUES
+from funcmcp._server.log import log_failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -66,10 +71,7 @@ async def _answer(handler: CompletionHandler, *arguments: Any) -> Completion:
     Raises:
         TypeError: It returned a text, whose characters would be the suggestions.
     """
-    if is_async(handler.function):
-        answer = await handler.function(*arguments)
-    else:
-        answer = await call_in_thread(partial(handler.function, *arguments), {}, handler.run)
+    answer = await _returned(handler, *arguments)
     if isinstance(answer, str):
         raise TypeError(
             "A completion handler returned a str; return a list of strings (for example, [value]) or a Completion "
@@ -81,6 +83,49 @@ async def _answer(handler: CompletionHandler, *arguments: Any) -> Completion:
         return Completion(answer)
     has_more = getattr(answer, "has_more", None) or getattr(answer, "hasMore", None)
     return Completion(list(answer.values), answer.total, bool(has_more))
+
+
+async def _returned(handler: CompletionHandler, *arguments: Any) -> Any:
+    if is_async(handler.function):
+        return await handler.function(*arguments)
+    return await call_in_thread(partial(handler.function, *arguments), {}, handler.run)
+
+
+async def completed(handler: CompletionHandler, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of ``completion/complete`` for what a function suggests.
+
+    Args:
+        handler: The function. The prompt or the template may not exist.
+        params: The params of the request.
+
+    Raises:
+        InvalidParams: The params are not those of such a request.
+        MCPError: The function raised it, or it failed.
+    """
+    match params:
+        case {"ref": dict(reference), "argument": {"name": str(name), "value": str(value)}}:
+            is_prompt = reference.get("type") == "ref/prompt"
+        case _:
+            raise InvalidParams('"ref" and "argument" must be objects.')
+    resolved = (params.get("context") or {}).get("arguments")
+    try:
+        answer = await _returned(
+            handler,
+            _sdk_object("PromptReference" if is_prompt else "ResourceTemplateReference", **reference),
+            _sdk_object("CompletionArgument", name=name, value=value),
+            None if resolved is None else _sdk_object("CompletionContext", arguments=dict(resolved)),
+        )
+        completion = {"values": []} if answer is None else plain(answer)
+        if not isinstance(completion, dict) or not isinstance(completion.get("values"), list):
+            raise TypeError(f"The completion must be a Completion or None, not {type(answer).__name__}.")
+    except Exception as error:
+        native = as_mcp_error(error)
+        if isinstance(native, MCPError):
+            raise native from error
+        log_failure(error, os.urandom(8).hex(), name, "completion/complete")
+        raise MCPError(INTERNAL_ERROR, f"Error completing argument {name}") from error
+    completion["values"] = completion["values"][:MAX_VALUES]
+    return {"completion": completion}
 
 
 async def complete_unknown(handler: CompletionHandler, request: RequestContext, reply: Any) -> Any:

@@ -30,6 +30,7 @@ from funcmcp._compat.content import (
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
+from funcmcp._compat.pages import with_page
 from funcmcp._compat.prompt_functions import converting, described_arguments
 from funcmcp._compat.resource_functions import check_template, read_values
 from funcmcp._compat.result_types import messages_of
@@ -118,6 +119,8 @@ class Component:
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         self.fn: Callable[..., Any] = fn
         self.name: str = name or function_name(fn)
+        if "app" in options:
+            options = with_page(options, is_tool=self.kind == "tool")
         self.options = options
         self.version: str | None = checked_version(options.get("version"))
         self.describe: Callable[[], Mapping[str, Any]] | None = None

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from contextvars import ContextVar
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Union, get_args, get_origin
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
+from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
-from funcmcp._compat.elicitation import answered, question_of
+from funcmcp._compat.editable import model_of
+from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url, question_of
 from funcmcp._compat.errors import as_fastmcp_error
+from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._compat.session_visibility import as_dicts, rules_of
@@ -43,13 +49,14 @@ else:
 
 _MAX_TOKENS = 512
 
-_OTHER_NAMES = {
-    "request_state": "await ctx.elicit(...), which needs no state",
-    "input_responses": "await ctx.elicit(...), which returns the answer",
-    "is_background_task": "funcmcp.Context and its task_id",
-    "task_id": "funcmcp.Context and its task_id",
-}
-"""What funcmcp has for attributes of FastMCP's Context that this one has not."""
+_DEFAULT_LEVEL = "info"
+"""The level of messages to a client that chose none."""
+
+_states: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+"""The states of sessions that were made by hand."""
+
+_to_client = logging.getLogger("fastmcp.server.context.to_client")
+"""The logger of FastMCP with this name, by which programs find what clients are sent."""
 
 
 _OUTSIDE = "Context is not available outside of a request"
@@ -80,16 +87,28 @@ class Context(Generic[*Types]):
     Args:
         fastmcp: The server of a context that is made by hand, for example in a test. Such a context has no request.
         mcp_server: The same, as the official SDK has it.
+        session: The session of a context that is made by hand. Contexts with the same session share their state.
         request_context: The request of a context that is made by hand.
+        task_id: The task of a context that is made by hand.
+        origin_request_id: The id of the request of a context that is made by hand.
     """
 
     def __init__(
-        self, fastmcp: MCPServer | None = None, *, mcp_server: MCPServer | None = None, request_context: Any = None
+        self,
+        fastmcp: MCPServer | None = None,
+        session: Any = None,
+        *,
+        mcp_server: MCPServer | None = None,
+        request_context: Any = None,
+        task_id: str | None = None,
+        origin_request_id: str | None = None,
     ) -> None:
         self._call: Call | None = None
+        self._own_task, self._own_request_id = task_id, origin_request_id
         self._own_server = fastmcp or mcp_server
         self._own_request = request_context
-        self._state: dict[str, Any] = {}
+        self._own_session = session
+        self._state: dict[str, Any] = {} if session is None else _states.setdefault(session, {})
         self._request_state: dict[str, Any] = {}
         self._outer: Context | None = None
 
@@ -119,6 +138,8 @@ class Context(Generic[*Types]):
     async def __aenter__(self) -> Self:
         """Make a context that was made by hand the active one, until the block ends."""
         self._outer = context_variable.get()
+        if self._outer is not None:
+            self._request_state = self._outer._request_state  # noqa: SLF001 - a part of Context
         context_variable.set(self)
         return self
 
@@ -139,6 +160,11 @@ class Context(Generic[*Types]):
         return self._call.context
 
     @property
+    def _is_of_sdk(self) -> bool:
+        """Whether the server is one with the names of the official SDK."""
+        return bool(getattr(self._own_server, "is_of_sdk", False))
+
+    @property
     def _server(self) -> MCPServer:
         if self._own_server is None:
             raise OutsideRequestError(_OUTSIDE)
@@ -151,10 +177,8 @@ class Context(Generic[*Types]):
             return cls
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError that names funcmcp's counterpart of an attribute."""
+            """Raise AttributeError that names the class of compat."""
             message = f"funcmcp.compat.Context has no attribute {name!r}"  # Python adds ". Did you mean ...?"
-            if name in _OTHER_NAMES:
-                message += f". Use {_OTHER_NAMES[name]}"
             raise AttributeError(message, name=name, obj=self)
 
     def is_around(self, request: RequestContext | None) -> bool:
@@ -168,6 +192,13 @@ class Context(Generic[*Types]):
     def is_of(self, request: RequestContext) -> bool:
         """Return whether the context is that of a request."""
         return self._call is not None and self._call.request is request
+
+    def client_supports_extension(self, extension_id: str) -> bool:
+        """Return whether the client has declared an extension, such as MCP Apps; False if no request runs."""
+        if self._call is None:
+            return False
+        extensions = self._call.request.client.capabilities.get("extensions")
+        return isinstance(extensions, dict) and extension_id in extensions
 
     # The server and the request
 
@@ -189,6 +220,8 @@ class Context(Generic[*Types]):
             OutsideRequestError: The context was made by hand, without a request.
         """
         if self._call is None and self._own_request is None:
+            if self._own_server is not None and not self._is_of_sdk:
+                return None  # as in FastMCP 4
             raise OutsideRequestError(_OUTSIDE)
         return RequestView(self) if self._own_request is None else self._own_request
 
@@ -210,12 +243,41 @@ class Context(Generic[*Types]):
 
     @property
     def session_id(self) -> str | None:
-        """The id of the session; None if the call has no session."""
-        return self._request.client.session_id
+        """The id of the session; None if the call has no session.
+
+        Raises:
+            OutsideRequestError: The context was made by hand.
+        """
+        if self._call is None:
+            raise OutsideRequestError(f"session_id is not available because no session exists. {_OUTSIDE}")
+        return self._call.request.client.session_id
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that runs the tool; None if the call is not a task."""
+        return self._own_task if self._call is None else self._call.context.task_id
+
+    @property
+    def is_background_task(self) -> bool:
+        """Whether the call is a task."""
+        return self.task_id is not None
+
+    @property
+    def origin_request_id(self) -> str | None:
+        """The id of the JSON-RPC request; None without a request."""
+        return self._own_request_id if self._call is None else self.request_id
 
     @property
     def session(self) -> Any:
-        """The session: the messages and questions of the official SDK's ServerSession."""
+        """The session: the messages and questions of the official SDK's ServerSession.
+
+        Raises:
+            OutsideRequestError: The context was made by hand, without a session.
+        """
+        if self._call is None and self._own_request is None:
+            if self._own_session is None:
+                raise OutsideRequestError(f"session is not available. {_OUTSIDE}")
+            return self._own_session
         return Session(self) if self._own_request is None else self._own_request.session
 
     @property
@@ -224,9 +286,23 @@ class Context(Generic[*Types]):
         return self._inner.protocol_version
 
     @property
-    def client_capabilities(self) -> SimpleNamespace:
+    def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         return Session(self).client_capabilities
+
+    @property
+    def input_responses(self) -> dict[str, Any] | None:
+        """The client's answers to the questions of an ``InputRequiredResult``, by key; None in the first round."""
+        from funcmcp._compat.input_rounds import input_responses  # noqa: PLC0415 - few functions ask in this way
+
+        return None if self._call is None else input_responses(self._call.request)
+
+    @property
+    def request_state(self) -> str | None:
+        """The ``request_state`` that the function returned in the round before; None in the first round."""
+        from funcmcp._compat.input_rounds import request_state  # noqa: PLC0415 - as above
+
+        return None if self._call is None else request_state(self._call.request)
 
     @property
     def http(self) -> HTTPRequestInfo | None:
@@ -241,8 +317,10 @@ class Context(Generic[*Types]):
         return None if self._request.http is None else self._request.http.headers
 
     @property
-    def transport(self) -> str:
-        """The transport of the request: ``"stdio"`` or ``"streamable-http"``."""
+    def transport(self) -> str | None:
+        """The transport of the request: ``"stdio"`` or ``"streamable-http"``; None without a request."""
+        if self._call is None:
+            return None
         return "stdio" if self._request.http is None else "streamable-http"
 
     @property
@@ -269,6 +347,9 @@ class Context(Generic[*Types]):
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to a client that asked for it."""
+        if self._own_request is not None:
+            await self._own_request.session.report_progress(progress, total, message)
+            return
         await self._inner.report_progress(progress, total, message)
 
     async def log(
@@ -281,7 +362,8 @@ class Context(Generic[*Types]):
             else:
                 level = arguments[0]
         elif "data" in extra:
-            level, message = message or level, extra.pop("data")
+            await self._inner.log(message or level or "info", extra["data"], logger_name)
+            return
         await self._send_log(level or "info", message, logger_name, extra)
 
     async def debug(self, message: Any, logger_name: str | None = None, **extra: Any) -> None:
@@ -302,8 +384,28 @@ class Context(Generic[*Types]):
 
     async def _send_log(self, level: str, message: Any, logger_name: str | None, extra: dict[str, Any]) -> None:
         details = extra.pop("extra", None) or extra
-        data = {"msg": message, "extra": dict(details)} if details else message
+        data = {"msg": message, "extra": dict(details) if details else None}
+        if self._is_of_sdk:
+            data = data if details else message
+        elif self._is_below_level(level):
+            return
+        else:
+            _copy_to_log(level, message, logger_name, details)
+        if self._own_request is not None:
+            await self._own_request.session.send_log_message(level=level, data=data, logger=logger_name)
+            return
         await self._inner.log(level, data, logger_name)
+
+    def _is_below_level(self, level: str) -> bool:
+        """Return whether the server's ``client_log_level`` leaves out a message to a client that chose no level."""
+        lowest = getattr(self._own_server, "client_log_level", None)
+        conversation = None if self._call is None else self._call.request.client.conversation
+        is_chosen = conversation is not None and conversation.log_level != _DEFAULT_LEVEL
+        return lowest is not None and not is_chosen and LEVELS[level] < LEVELS[lowest]
+
+    async def send_notification(self, notification: Any) -> None:
+        """Send a notification of ``mcp.types`` on the stream of this request."""
+        await self.session.send_notification(notification)
 
     async def close_sse_stream(self) -> None:
         """Close the connection of this request while the call continues. The client resumes the stream later."""
@@ -378,23 +480,37 @@ class Context(Generic[*Types]):
         message: str,
         response_type: Any = None,
         schema: Any = None,
-        **options: Any,  # noqa: ARG002 - titles of forms
+        *,
+        response_title: str | None = None,
+        response_description: str | None = None,
     ) -> Any:
         """Ask the user to fill in a form, and return the accepted, declined or cancelled answer.
 
         Args:
             message: The reason for the question, which the user reads.
-            response_type: The form: a model, a dataclass, a simple type, an enum, a list of choices, or None for a
-                question without fields. The SDK's name of it is *schema*.
+            response_type: The form: a model, a dataclass, a simple type, an enum, choices in a list or in a dict with
+                their titles, one of these in a list for several answers, or None for a question without fields. The
+                SDK's name of it is *schema*.
             schema: The same.
-            options: Ignored.
-        """
-        question = question_of(schema if response_type is None else response_type)
-        return answered(await self._inner.elicit(message, question))
+            response_title: The title of the field of a simple type, or of choices.
+            response_description: The description of that field.
 
-    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:  # noqa: ARG002 - funcmcp makes it
+        Raises:
+            TypeError: A form can't show the type.
+            ToolError: The client does not support forms, or its answer does not fit.
+        """
+        if schema is not None or self._is_of_sdk:
+            question = question_of(schema if response_type is None else response_type)
+            return answered(await self._inner.elicit(message, question))
+        from funcmcp._compat.forms import form_of  # noqa: PLC0415 - loads pydantic
+
+        form = form_of(response_type, response_title, response_description)
+        answer = answered(await self._inner.elicit(message, form.schema))
+        return AcceptedElicitation(form.read(answer.data)) if answer.action == "accept" else answer
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:
         """Ask the user to visit a page."""
-        return answered(await self._inner.elicit_url(message, url))
+        return answered_url(await self.session.elicit_url(message, url, elicitation_id))
 
     async def sample(
         self,
@@ -466,30 +582,49 @@ class Context(Generic[*Types]):
 
     # The server's own features
 
+    @property
+    def _principal(self) -> Principal | None:
+        """The caller of the request; None without a request."""
+        return None if self._call is None else self._call.request.principal
+
     async def read_resource(self, uri: Any) -> Any:
         """Return the contents of a resource of this server: a list, whose items have ``content`` and ``mime_type``."""
         try:
-            result = await self._server.read_resource(str(uri), principal=self._request.principal)
+            result: Any = await self._server.read_resource(str(uri), principal=self._principal)
         except MCPError as error:
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+        if is_input_required_type(type(result)):
+            raise RuntimeError(
+                "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
+                "MCPServer.read_resource(uri, context) to receive and forward it."
+            )
         return read_contents(result)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
         """Return the messages of a prompt of this server."""
         try:
             server: Any = self._server
-            rendered: GetPromptResult = await server.rendered(name, arguments, principal=self._request.principal)
+            rendered: GetPromptResult = await server.rendered(name, arguments, principal=self._principal)
             return rendered
         except MCPError as error:
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
 
     async def list_resources(self) -> list[Resource]:
         """Return the resources of this server that the caller sees."""
-        return await self._server.list_resources(principal=self._request.principal)
+        return await self._server.list_resources(principal=self._principal)
 
     async def list_prompts(self) -> list[Prompt]:
         """Return the prompts of this server that the caller sees."""
-        return await self._server.list_prompts(principal=self._request.principal)
+        return await self._server.list_prompts(principal=self._principal)
+
+
+def _copy_to_log(level: str, message: Any, logger_name: str | None, details: Mapping[str, Any]) -> None:
+    """Write a message to the client into the server's log, with the level DEBUG as FastMCP does."""
+    if _to_client.isEnabledFor(logging.DEBUG):
+        name = f" ({logger_name})" if logger_name else ""
+        members = {*vars(logging.makeLogRecord({})), "asctime", "message"}  # which a program may have added to
+        extra = {key: value for key, value in (details or {}).items() if key not in members}
+        _to_client.debug("Sending %s to client%s: %s", level.upper(), name, message, extra=extra)
 
 
 def is_context(hint: Any) -> bool:
@@ -582,10 +717,10 @@ class Session:
         )
 
     @property
-    def client_capabilities(self) -> SimpleNamespace:
+    def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
         capabilities = self._context._request.client.capabilities  # noqa: SLF001 - a part of Context
-        return SimpleNamespace(**{"sampling": None, "elicitation": None, "roots": None, **capabilities})
+        return model_of("ClientCapabilities", dict(capabilities))
 
     @property
     def protocol_version(self) -> str:
@@ -610,13 +745,29 @@ class Session:
         """Ask the user to fill in a form."""
         return await self._context.elicit(message, requestedSchema or options.get("requested_schema"))
 
+    async def elicit_form(self, message: str, requested_schema: Any, **_: Any) -> Any:
+        """Ask the user to fill in a form, and return the answer with its ``action`` and its ``content``."""
+        return await self._context.elicit(message, requested_schema)
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None, **_: Any) -> Any:
+        """Ask the user to visit a page, and return the answer with its ``action``."""
+        context = self._context._request  # noqa: SLF001 - a part of Context
+        has_id = context.client.revision.elicitation_ids
+        question = ElicitURL(message, url, elicitation_id=(elicitation_id or uuid4().hex) if has_id else None)
+        answer = question.read((await context.ask({f"url-{elicitation_id or url}": question.request()})).popitem()[1])
+        return model_of("ElicitResult", {"action": answer.action})
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress of this request."""
+        await self._context.report_progress(progress, total, message)
+
     async def list_roots(self) -> SimpleNamespace:
         """Return the client's roots."""
         return SimpleNamespace(roots=await self._context.list_roots())
 
     async def send_log_message(self, level: str, data: Any, logger: str | None = None, **_: Any) -> None:
         """Send a log message."""
-        await self._context.log(data, level=level, logger_name=logger)
+        await self._context._inner.log(level, data, logger)  # noqa: SLF001 - a part of Context
 
     async def send_progress_notification(
         self,

@@ -345,6 +345,10 @@ def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency]:
 def dependency_of(name: str, annotation: Any, default: Any) -> Dependency | None:
     """Return the mark of a parameter that is not an argument; None if it is one."""
     if isinstance(default, Dependency):
+        if any(isinstance(mark, Dependency) for mark in get_args(annotation)[1:]):
+            raise TypeError(
+                f"The parameter {name!r} has a dependency in its annotation and as its default. Remove one."
+            )
         return default
     if isinstance(default, Progress):
         return Current(Progress)

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import base64
-from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._authoring.signatures.partials import is_async
-from funcmcp._authoring.signatures.signature import EMPTY, Signature
+from funcmcp._authoring.signatures.signature import Signature
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import Outcome, Tool
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.errors import McpError, ValidationError
 from funcmcp._compat.functions import adapted, collected, set_signature
-from funcmcp._compat.result_types import ResultConversion, ReturnedResult
 from funcmcp._compat.server import FastMCP
 from funcmcp._compat.tool_output import finished
 from funcmcp._compat.tool_registration import output_of, timeout_error
 from funcmcp._objects.mappings import only
 from funcmcp._protocol.objects import CallToolResult
-from funcmcp._server.catalog.features import JSONResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -151,16 +148,9 @@ def _result_of(component: Any, value: Any) -> CallToolResult:
     """Return the result of a tool for a value that its function has returned."""
     if component.marks_results:
         return result_of(component, value)
-    hint = Signature(component.fn).try_hints().get("return", EMPTY)
-    conversion = ResultConversion(None if hint is EMPTY else hint)
-    if not conversion.is_needed or component.options.get("structured_output") is False:
-        result = rendering_of(Any if hint is EMPTY else hint, component.name).render(value)
-    else:
-        try:
-            result = rendering_of(conversion.hint, component.name).render(conversion.convert(value))
-        except ReturnedResult as returned:
-            result = rendering_of(Any, component.name).render(returned.result)
-    return CallToolResult(result.result() if isinstance(result, JSONResult) else cast("dict[str, Any]", result))
+    from funcmcp._compat.sdk_schemas import result_form  # noqa: PLC0415 - loads pydantic
+
+    return CallToolResult(result_form(component.fn, component.options.get("structured_output")).convert(value).wire)
 
 
 def definition_of(component: Any) -> Mapping[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import base64
 from funcmcp._compat.annotations import plain
 from funcmcp._protocol import objects
+from funcmcp._protocol.envelope import SERVER_INFO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,7 +123,8 @@ class Editable(objects.WireObject):
     @property
     def icons(self) -> list[Any] | None:
         """The icons of a definition."""
-        return self.get("icons")
+        icons: list[Any] | None = attributes_of(self.get("icons"))
+        return icons
 
     def __eq__(self, other: object) -> bool:
         """Return whether another object, which may be a model of the official SDK, has the same JSON form."""
@@ -148,6 +151,39 @@ class Editable(objects.WireObject):
         return dict(self)
 
 
+class Members(Editable):
+    """An object of the protocol whose members are attributes in Python's naming; None for those that it lacks."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        first, *words = name.split("_")
+        return attributes_of(self.get(_MEMBERS.get(name) or first + "".join(map(str.title, words))))
+
+
+def attributes_of(value: Any) -> Any:
+    """Return a JSON value whose objects have attributes."""
+    if isinstance(value, list):
+        return [attributes_of(item) for item in value]
+    return Members(value) if type(value) is dict else value
+
+
+def model_of(name: str, wire: dict[str, Any]) -> Any:
+    """Return an object in JSON form as a model of ``mcp.types`` if the program has loaded that module, else as ours.
+
+    Args:
+        name: The model's name.
+        wire: The object. If the model does not take it, its members are attributes.
+    """
+    types: Any = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
+    if types is None:
+        types = importlib.import_module("funcmcp._compat.sdk_types")
+    try:
+        return getattr(types, name).model_validate(wire)
+    except ValueError:
+        return Members(wire)
+
+
 def sdk_object(name: str, members: dict[str, Any]) -> Any:
     """Return an object in JSON form as a model of ``mcp.types``; unchanged if the package `mcp` is not installed.
 
@@ -168,6 +204,8 @@ class Hints(dict[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         """Return a hint; None if it is not set."""
+        if name.startswith("__"):
+            raise AttributeError(name)
         return self.get(_in_camel_case(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -291,3 +329,10 @@ class PromptAnswer(Editable, objects.GetPromptResult):
         """The messages."""
         messages: list[Any] = self["messages"]
         return messages
+
+
+def plain_result(name: str, result: dict[str, Any]) -> Any:
+    """Return a result as a model, as `model_of` does. What the server adds to each result is left out."""
+    meta = {name: value for name, value in (result.get("_meta") or {}).items() if name != SERVER_INFO}
+    wire = {name: value for name, value in result.items() if name not in {"_meta", "resultType"}}
+    return model_of(name, {**wire, "_meta": meta} if meta else wire)

@@ -42,6 +42,13 @@ class AcceptedElicitation(ElicitationResult[T]):
 
 
 @public("funcmcp.compat")
+class AcceptedUrlElicitation(ElicitationResult[None]):
+    """The user agreed to visit the page."""
+
+    action: Literal["accept"] = "accept"
+
+
+@public("funcmcp.compat")
 class DeclinedElicitation(ElicitationResult[Any]):
     """The user declined."""
 
@@ -62,6 +69,37 @@ def question_of(form: Any) -> Any:
     if isinstance(form, dict) and "type" not in form:
         return list(form)
     return form
+
+
+def answered_url(answer: Any) -> ElicitationResult[Any]:
+    """Return the answer to a page in the classes of the official SDK.
+
+    Args:
+        answer: An object with the attribute ``action``.
+    """
+    if answer.action == "accept":
+        return AcceptedUrlElicitation()
+    return DeclinedElicitation() if answer.action == "decline" else CancelledElicitation()
+
+
+@public("funcmcp.compat")
+async def elicit_url(
+    session: Any,
+    message: str,
+    url: str,
+    elicitation_id: str | None = None,
+    related_request_id: Any = None,  # noqa: ARG001 - it is that of the session's request
+) -> ElicitationResult[Any]:
+    """Ask the user to visit a page, as ``mcp.server.elicitation.elicit_url``.
+
+    Args:
+        session: The session of a context.
+        message: The reason for the visit, which the user reads.
+        url: The page's URL.
+        elicitation_id: The question's id, in revisions that have one.
+        related_request_id: Ignored.
+    """
+    return answered_url(await session.elicit_url(message, url, elicitation_id))
 
 
 def answered(answer: Elicited[Any]) -> ElicitationResult[Any]:

@@ -85,7 +85,7 @@ class ErrorHandlingMiddleware(Middleware):
         if is_mcp_error(error) or not self.transform_errors:
             return error
         kind: type[BaseException] = type(error if error.__cause__ is None else error.__cause__)
-        if issubclass(kind, ValueError | TypeError | ValidationError):
+        if isinstance(error, ValidationError) or issubclass(kind, ValueError | TypeError | ValidationError):
             return mcp_error(INVALID_PARAMS, f"Invalid params: {error}")
         if issubclass(kind, FileNotFoundError | KeyError | NotFoundError):
             if (context.method or "").startswith("resources/"):

@@ -41,6 +41,16 @@ class ResourceError(MCPError, FastMCPError):
 
 
 @public("funcmcp.compat")
+class UnexpectedToolError(ToolError):
+    """A tool of the official SDK's server has crashed: clients get the tool's name only."""
+
+
+@public("funcmcp.compat")
+class UnexpectedResourceError(ResourceError):
+    """A resource of the official SDK's server has crashed: clients get the URI only."""
+
+
+@public("funcmcp.compat")
 class PromptError(MCPError, FastMCPError):
     """A prompt can't be made. Clients get a JSON-RPC error with the text."""
 
@@ -87,6 +97,15 @@ class DisabledError(FastMCPError):
 @public("funcmcp.compat")
 class ValidationError(FastMCPError):
     """Arguments are invalid."""
+
+
+class WrongArgumentsError(ToolError, ValidationError):
+    """The arguments of a tool do not fit its parameters."""
+
+
+@public("funcmcp.compat")
+class FastMCPDeprecationWarning(DeprecationWarning):
+    """A server uses something that FastMCP will remove."""
 
 
 @public("funcmcp.compat")

@@ -22,6 +22,7 @@ from funcmcp._compat.content import ResourceContent, ResourceResult
 from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Resolution, dependency_of, referenced_arguments
 from funcmcp._compat.errors import FastMCPError
+from funcmcp._compat.resolvers import Resolve, question_keys, resolve_together
 from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result
 from funcmcp._objects.mappings import without
 from funcmcp._protocol.errors import MCPError
@@ -229,6 +230,8 @@ def _with_dependencies(
         added: Arguments that only the dependencies get.
     """
     in_loop = is_async(function)
+    resolvers = {name: mark for name, mark in dependencies.items() if isinstance(mark, Resolve)}
+    keys = question_keys(resolvers)
     defaults = {
         name: parameter.default
         for name, parameter in signature_of(function).parameters.items()
@@ -242,6 +245,8 @@ def _with_dependencies(
         for name in contexts:
             arguments[name] = get_context()
         resolution = Resolution(scope, dependencies, arguments, defaults)
+        if resolvers:
+            await resolve_together(resolution, resolvers, keys)
         for name, dependency in dependencies.items():
             if dependency.hides_failures:
                 await _resolve(resolution, name, function)

@@ -196,6 +196,8 @@ def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMi
             await _route_again(request, named)
             reply = await call_next(request)
             replies.append(reply)
+            if request.request.method == "tools/call" and isinstance(request.error, UnknownFeature):
+                return unknown_tool(request.error)
             return _result_or_error(reply, request.error)
 
         try:
@@ -224,6 +226,11 @@ class PassedError(McpError):
         error = reply.message()["error"]
         super().__init__(error["code"], error["message"], error.get("data"))
         self.reply = reply
+
+
+def unknown_tool(error: UnknownFeature) -> dict[str, Any]:
+    """Return the result of a call of a tool that does not exist, which is not a JSON-RPC error in the official SDK."""
+    return {"content": [{"type": "text", "text": error.message}], "isError": True}
 
 
 def _result_or_error(reply: Reply, failure: BaseException | None) -> dict[str, Any]:

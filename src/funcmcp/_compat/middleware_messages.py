@@ -19,10 +19,10 @@ from funcmcp._compat.editable import (
     PromptAnswer,
     ReadResult,
 )
-from funcmcp._compat.errors import ToolError, as_fastmcp_error
+from funcmcp._compat.errors import ToolError, WrongArgumentsError, as_fastmcp_error
 from funcmcp._compat.middleware import MalformedParams
 from funcmcp._protocol import objects
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import MCPError, WrongArguments
 from funcmcp._protocol.methods import FEATURE_LISTS
 
 if TYPE_CHECKING:
@@ -206,4 +206,6 @@ def _raise_failure(failure: BaseException, text: str) -> NoReturn:
     """Raise the exception of a tool: its own ToolError, or one that it has caused."""
     if isinstance(failure, ToolError) and str(failure) == text:
         raise failure
+    if isinstance(failure, WrongArguments):
+        raise WrongArgumentsError(text) from failure
     raise ToolError(text) from failure

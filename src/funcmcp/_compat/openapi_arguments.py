@@ -17,6 +17,7 @@ from funcmcp._authoring.openapi.operations import OperationPlan, parameters_of, 
 from funcmcp._authoring.openapi.parameters import Place
 from funcmcp._authoring.openapi.references import has_mark, reading, resolved
 from funcmcp._authoring.openapi.schemas import Schemas
+from funcmcp._objects.mappings import without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,9 @@ _JSON_TYPES = (
     "application/ld+json",
     "text/json",
 )
+_MAX_DEPTH = 8
+"""The depth to which the types of a member of a form are searched."""
+
 _SUCCESSES = ("200", "201", "202", "204")
 
 
@@ -42,9 +46,9 @@ def plan_of(operation: Operation, document: Mapping[str, Any]) -> OperationPlan:
     """Return the plan of an operation with FastMCP's arguments; raise RegistrationError if it can't be read."""
     with reading("is"):
         parameters = parameters_of(operation, document, (), takes_cookies=True)
-        body = body_of(document, operation.source.get("requestBody"))
+        body = _with_parts(document, body_of(document, operation.source.get("requestBody")))
         members = [] if body is None else _members(document, body)
-        body_names = set(members) if members or body is None else {_name_of_body(body)}
+        body_names = set(members) if members or body is None else {_name_of_body(document, body)}
         counts = Counter(parameter["name"] for parameter in parameters)
         places = []
         for parameter in parameters:
@@ -55,8 +59,35 @@ def plan_of(operation: Operation, document: Mapping[str, Any]) -> OperationPlan:
             named = {name: body.members.get(name) or Place(name, name, _BODY) for name in members}
             body = replace(body, members=named, is_spread=True)
         elif body is not None:
-            body = replace(body, argument=_name_of_body(body))
-        return OperationPlan(operation, document, tuple(places), body)
+            body = replace(body, argument=_name_of_body(document, body))
+        return OperationPlan(operation, document, tuple(places), body, shares_query=True)
+
+
+def _with_parts(document: Mapping[str, Any], body: BodyPlan | None) -> BodyPlan | None:
+    """Return the plan of a body in which a reference with members beside it has both, and lists of objects are JSON."""
+    if body is None:
+        return None
+    schema = body.schema
+    if isinstance(schema, dict) and "$ref" in schema and isinstance(schema.get("properties"), dict):
+        body = replace(body, schema={"type": "object", "allOf": [{"$ref": schema["$ref"]}, without(schema, "$ref")]})
+    if body.kind == "form":
+        members = members_of(document, body.schema)
+        for name, node in (members or ({}, []))[0].items():
+            if name in body.members and _lists_objects(document, node):
+                body.members[name] = body.members[name]._replace(is_json=True)
+    return body
+
+
+def _lists_objects(document: Mapping[str, Any], node: Any, depth: int = 0) -> bool:
+    """Return whether a schema describes a list of objects, also as one of several types."""
+    if not isinstance(node, dict) or depth > _MAX_DEPTH:
+        return False
+    schema = resolved(document, node)
+    parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword) or ()]
+    if any(_lists_objects(document, part, depth + 1) for part in parts):
+        return True
+    items = schema.get("items")
+    return isinstance(items, dict) and members_of(document, items) is not None
 
 
 def _members(document: Mapping[str, Any], body: BodyPlan) -> list[str]:
@@ -72,10 +103,12 @@ def _members(document: Mapping[str, Any], body: BodyPlan) -> list[str]:
     return [name for name, node in members[0].items() if not has_mark(node, "readOnly")]
 
 
-def _name_of_body(body: BodyPlan) -> str:
+def _name_of_body(document: Mapping[str, Any], body: BodyPlan) -> str:
     schema = body.schema if isinstance(body.schema, dict) else {}
     if "$ref" in schema:
-        return _BODY
+        schema = resolved(document, schema)
+        if schema.get("type") != "object":
+            return _BODY
     name = re.sub(r"[^a-zA-Z0-9_]", "_", str(schema.get("title", _BODY)).lower())
     return "body_data" if not name or name[0].isdigit() else name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from funcmcp._authoring.openapi.http_requests import is_reserved
 from funcmcp._compat.components import Resource, ResourceTemplate, Tool
 from funcmcp._compat.content import ResourceContent, ResourceResult, ToolResult
 from funcmcp._compat.dependencies import get_http_headers
-from funcmcp._compat.errors import ToolError, ValidationError
+from funcmcp._compat.errors import ResourceError, ToolError, ValidationError
 from funcmcp._compat.openapi_arguments import WRAPPED, media_type_of, output_schema_of
 from funcmcp._objects.mappings import without_none
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[OperationPlan, Mapping[str, Any]], Any]
 
 _MAX_ERROR = 1000
+_NOT_IN_NAMES = re.compile(r"\W")
+"""What names of parameters of Python do not contain."""
+
 _TOO_MANY = 429
 _SUCCESS = range(200, 300)
 _REDIRECT = range(300, 400)
@@ -45,14 +49,21 @@ class API:
     client: Any
     base_url: str
 
-    async def send(self, plan: OperationPlan, arguments: Mapping[str, Any]) -> Any:
+    async def send(
+        self, plan: OperationPlan, arguments: Mapping[str, Any], error_type: type[Exception] = ToolError
+    ) -> Any:
         """Send the request of an operation and return its response.
 
         Headers of the MCP request are sent as well, as in FastMCP: without credentials, and not in place of others.
 
+        Args:
+            plan: The operation.
+            arguments: The arguments of the request.
+            error_type: The class of errors whose text the model needs.
+
         Raises:
-            UpstreamError: The API answered with an error, or not at all.
-            ToolError: It did not answer in time, or too many requests were sent.
+            UpstreamError: The API answered with an error.
+            Exception: One of *error_type*: the API did not answer in time, or too many requests were sent.
         """
         target = plan.target({name: value for name, value in arguments.items() if name in plan.arguments})
         url = f"{self.base_url.rstrip('/')}{target.path}{'?' if target.query else ''}{target.query}"
@@ -64,8 +75,10 @@ class API:
             response = await self.client.send(request)
         except Exception as error:
             if "Timeout" in type(error).__name__:
-                raise ToolError("Upstream request timed out, please retry") from error
+                raise error_type("Upstream request timed out, please retry") from error
             raise
+        if response.status_code == _TOO_MANY:
+            raise error_type("Rate limited by upstream API, please retry later")
         _check(response)
         return response
 
@@ -75,8 +88,6 @@ def _check(response: Any) -> None:
     status = response.status_code
     if status in _SUCCESS:
         return
-    if status == _TOO_MANY:
-        raise ToolError("Rate limited by upstream API, please retry later")
     text = f"HTTP error {status}: {response.reason_phrase}"
     location = response.headers.get("location")
     if status in _REDIRECT and location:
@@ -248,7 +259,8 @@ class OpenAPIResource(_Settable, Resource):
 
     async def read(self) -> ResourceResult:
         """Send the request and return the response as contents."""
-        return contents_of(await self._api.send(self._plan, self._arguments), self.mime_type)
+        response = await self._api.send(self._plan, self._arguments, ResourceError)
+        return contents_of(response, self.mime_type)
 
 
 class OpenAPIResourceTemplate(_Settable, ResourceTemplate):
@@ -263,13 +275,13 @@ class OpenAPIResourceTemplate(_Settable, ResourceTemplate):
     """
 
     def __init__(self, api: API, plan: OperationPlan, uri_template: str, name: str, options: dict[str, Any]) -> None:
-        places = [place for place, _ in plan.places if place.location == "path"]
+        places = {_NOT_IN_NAMES.sub("_", place.name): place for place, _ in plan.places if place.location == "path"}
 
         async def read(**values: str) -> ResourceResult:
-            arguments = {place.argument: values[place.name] for place in places if place.name in values}
-            return contents_of(await api.send(plan, arguments), self.mime_type)
+            arguments = {places[name].argument: value for name, value in values.items()}
+            return contents_of(await api.send(plan, arguments, ResourceError), self.mime_type)
 
-        names = sorted(place.name for place in places)
+        names = sorted(places)
         parameters = [inspect.Parameter(item, inspect.Parameter.KEYWORD_ONLY, annotation=str) for item in names]
         read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # of any function
         read.__annotations__ = dict.fromkeys(names, str)

@@ -8,7 +8,7 @@ import warnings
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from funcmcp._compat.errors import McpError
+from funcmcp._compat.errors import FastMCPDeprecationWarning, McpError
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._objects.public_names import public
 
@@ -189,7 +189,9 @@ def _warn_of_capacity(capacity: int, per_second: float) -> None:
     if per_second <= 0:
         advice = "To refuse every request, omit burst_capacity."
     warnings.warn(
-        f"burst_capacity={capacity!r} of RateLimitingMiddleware is below 1. {advice}", DeprecationWarning, stacklevel=3
+        f"burst_capacity={capacity!r} of RateLimitingMiddleware is below 1. {advice}",
+        FastMCPDeprecationWarning,
+        stacklevel=3,
     )
 
 

@@ -7,7 +7,8 @@ asked, and the parameter gets the answer.
 
 from __future__ import annotations
 
-from types import SimpleNamespace, UnionType
+from functools import partial
+from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin
 
 from funcmcp._authoring.signatures.annotations import parts_of_type
@@ -15,14 +16,24 @@ from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Dependency, dependency_of
-from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult
+from funcmcp._compat.elicitation import ElicitationResult
 from funcmcp._compat.errors import InvalidSignature, ToolError
+from funcmcp._compat.input_required import is_input_required_type
+from funcmcp._compat.resolver_runs import (
+    PendingError,
+    ResolverRun,
+    form_question,
+    keys_of,
+    model_question,
+    roots_question,
+)
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from funcmcp._compat.dependencies import Resolution
+    from funcmcp._compat.resolver_runs import OpenQuestion
 
 T = TypeVar("T")
 
@@ -40,6 +51,10 @@ class Elicit(Generic[T]):
         self.message = message
         self.schema = schema
 
+    def open_question(self) -> OpenQuestion:
+        """Return the question for the client."""
+        return form_question(self.message, self.schema)
+
 
 @public("funcmcp.compat")
 class Sample:
@@ -56,10 +71,18 @@ class Sample:
         self.max_tokens = max_tokens
         self.options = options
 
+    def open_question(self) -> OpenQuestion:
+        """Return the question for the client."""
+        return model_question(self.messages, self.max_tokens, self.options)
+
 
 @public("funcmcp.compat")
 class ListRoots:
     """A request for the client's roots, which a resolver returns."""
+
+    def open_question(self) -> OpenQuestion:
+        """Return the question for the client."""
+        return roots_question()
 
 
 @public("funcmcp.compat")
@@ -92,11 +115,13 @@ class Resolve(Dependency):
         """Return the value for one call.
 
         Raises:
+            PendingError: The resolver, or one that it uses, waits for an answer of the client.
             ToolError: The user declined or cancelled.
         """
-        if self.factory not in resolution.cache:
-            resolution.cache[self.factory] = await self._outcome(resolution)
-        outcome: ElicitationResult[Any] = resolution.cache[self.factory]
+        run = ResolverRun.of(resolution)
+        outcome = run.outcome_of(self.factory)
+        if outcome is None:
+            outcome = run.returned(self.factory, await self._returned(resolution))
         if self._gets_outcome:
             return outcome
         if outcome.action != "accept":
@@ -105,30 +130,25 @@ class Resolve(Dependency):
             )
         return outcome.data
 
-    async def _outcome(self, resolution: Resolution) -> ElicitationResult[Any]:
+    async def _returned(self, resolution: Resolution) -> Any:
+        """Call the resolver, and return what it returns."""
         kwargs = await self._arguments(resolution)
         if is_async(self.factory):
-            value = await self.factory(**kwargs)
-        else:
-            value = await resolution.scope.run_function(self.factory, kwargs)
-        context = get_context()
-        if isinstance(value, Elicit):
-            answer: ElicitationResult[Any] = await context.elicit(value.message, value.schema)
-            return answer
-        if isinstance(value, Sample):
-            value = await context.session.create_message(value.messages, max_tokens=value.max_tokens, **value.options)
-        elif isinstance(value, ListRoots):
-            value = SimpleNamespace(roots=await context.list_roots())
-        return AcceptedElicitation(value)
+            return await self.factory(**kwargs)
+        return await resolution.scope.run_function(self.factory, kwargs)
 
     async def _arguments(self, resolution: Resolution) -> dict[str, Any]:
         """Return what the resolver gets for its parameters."""
         hints = Signature(self.factory).try_hints()
         kwargs: dict[str, Any] = {}
+        is_pending = False
         for name, parameter in signature_of(self.factory).parameters.items():
             dependency = dependency_of(name, hints.get(name), parameter.default)
             if dependency is not None:
-                kwargs[name] = await dependency.resolve(resolution, name)
+                try:
+                    kwargs[name] = await dependency.resolve(resolution, name)
+                except PendingError:  # the other ones may have questions, too, which are asked at the same time
+                    is_pending = True
             elif is_context(hints.get(name)):
                 kwargs[name] = get_context()
             elif name in resolution.arguments:
@@ -138,7 +158,44 @@ class Resolve(Dependency):
                     f"The resolver {function_name(self.factory)} has a parameter {name!r}, which is not an argument of "
                     "the tool."
                 )
+        if is_pending:
+            raise PendingError
         return kwargs
+
+
+async def resolve_together(resolution: Resolution, marks: Mapping[str, Resolve], keys: Mapping[Any, str]) -> None:
+    """Run the resolvers of all parameters of a call, and ask the client their questions at once.
+
+    Args:
+        resolution: The dependencies of the call.
+        marks: The marks of the parameters, by name.
+        keys: The keys of the questions by resolver.
+
+    Raises:
+        MCPError: The client has not declared that it answers such a question.
+        ToolError: The user declined a question, or an answer is not valid.
+    """
+    run = ResolverRun.of(resolution, keys)
+    await run.resolve_all({name: partial(mark.resolve, resolution, name) for name, mark in marks.items()})
+
+
+def question_keys(marks: Mapping[str, Resolve]) -> dict[Any, str]:
+    """Return the keys of the questions of resolvers, and of those that they use, by resolver."""
+    resolvers: list[Any] = []
+
+    def collect(resolver: Callable[..., Any]) -> None:
+        if resolver in resolvers:
+            return
+        resolvers.append(resolver)
+        hints = Signature(resolver).try_hints()
+        for parameter in signature_of(resolver).parameters.values():
+            mark = dependency_of(parameter.name, hints.get(parameter.name), parameter.default)
+            if isinstance(mark, Resolve):
+                collect(mark.factory)
+
+    for mark in marks.values():
+        collect(mark.factory)
+    return keys_of(resolvers)
 
 
 class _ResolverCheck:
@@ -200,7 +257,7 @@ def check_resolvers(function: Callable[..., Any], tool: str) -> None:
     resolvers = [mark.factory for mark in marks.values() if isinstance(mark, Resolve)]
     if not resolvers:
         return
-    if any(getattr(part, "__name__", "") == "InputRequiredResult" for part in parts_of_type(hints.get("return"))):
+    if any(map(is_input_required_type, parts_of_type(_without_aliases(hints.get("return"))))):
         raise InvalidSignature(
             f"Tool {tool!r} combines Resolve(...) parameters with an InputRequiredResult return; a call has one "
             "input_required channel, so the multi-round flow is driven either by resolvers or by the tool body, not "
@@ -209,6 +266,19 @@ def check_resolvers(function: Callable[..., Any], tool: str) -> None:
     check = _ResolverCheck({name for name, mark in marks.items() if mark is None})
     for resolver in resolvers:
         check.check(resolver)
+
+
+def _without_aliases(hint: Any) -> Any:
+    """Return a type with what the names of ``type X = ...`` in it stand for."""
+    if get_origin(hint) in {Union, UnionType}:
+        return Union[tuple(map(_without_aliases, get_args(hint)))]  # noqa: UP007 - the members are in a tuple
+    if get_origin(hint) is Annotated:
+        return _without_aliases(get_args(hint)[0])
+    try:
+        value = getattr(hint, "__value__", None)
+    except NameError:  # the alias names something that exists for type checkers only
+        return hint
+    return hint if value is None else _without_aliases(value)
 
 
 def _has_mark_in_union(hint: Any) -> bool:

@@ -18,6 +18,7 @@ from funcmcp._authoring.results.sdk_results import converted, is_sdk_type
 from funcmcp._authoring.results.tool_results import is_open_list
 from funcmcp._authoring.schemas.python_values import is_of_library
 from funcmcp._authoring.signatures.annotations import parts_of_type, without_marks
+from funcmcp._compat.input_rounds import raise_for_input
 
 
 def schema_of_annotated_result(hint: Any) -> dict[str, Any] | None:
@@ -130,7 +131,12 @@ class ResultConversion:
 
 
 def messages_of(value: Any) -> Any:
-    """Return what a prompt's function returned, with messages in the place of dicts with a role."""
+    """Return what a prompt's function returned, with messages in the place of dicts with a role.
+
+    Raises:
+        InputRequiredError: It returned an ``InputRequiredResult``.
+    """
+    raise_for_input(value)
     if isinstance(value, list | tuple):
         return [_message(message) for message in value]
     return _message(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._authoring.signatures.partials import is_async, signature_of
-from funcmcp._authoring.signatures.signature import Signature
+from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat import components
 from funcmcp._compat.content import messages_in
 from funcmcp._compat.context import is_context
@@ -59,8 +59,7 @@ class Tool(components.Tool):
     @property
     def context_kwarg(self) -> str | None:
         """The parameter that gets the context; None if there is none."""
-        hints = Signature(self.fn).try_hints()
-        return next((name for name, hint in hints.items() if name != "return" and is_context(hint)), None)
+        return _context_parameter(self.fn)
 
     async def run(
         self,
@@ -88,6 +87,11 @@ class Tool(components.Tool):
         except Exception as error:
             raise ToolError(f"Error executing tool {self.name}") from error
         return outcome.result if convert_result else outcome.value
+
+
+def _context_parameter(function: Callable[..., Any]) -> str | None:
+    hints = Signature(function).try_hints()
+    return next((name for name, hint in hints.items() if name != "return" and is_context(hint)), None)
 
 
 @public("funcmcp.compat.mcp")
@@ -148,7 +152,21 @@ class Resource(components.Resource):
 
 @public("funcmcp.compat.mcp")
 class FunctionResource(Resource):
-    """A resource whose contents a function returns."""
+    """A resource whose contents a function returns. Its name is the URI, unless `from_function` makes it."""
+
+    def __init__(
+        self, fn: Callable[..., Any] | None = None, uri: Any = None, name: str | None = None, **options: Any
+    ) -> None:
+        if uri is None and name is None:
+            raise ValueError("Either name or uri must be provided")
+        super().__init__(fn, uri, name or str(uri), **options)
+
+    @classmethod
+    def from_function(cls, fn: Callable[..., Any], name: Any = None, **options: Any) -> Any:
+        """Return a resource for a function: ``FunctionResource.from_function(fn, uri="menu://today")``."""
+        if "uri" not in options:
+            options, name = {**options, "uri": name}, options.get("name")
+        return cls(fn, **{**options, "name": name or function_name(fn)})
 
 
 async def _contents(value: Any) -> str | bytes:
@@ -289,6 +307,11 @@ class ResourceTemplate(components.ResourceTemplate):
         """Return the values unchanged."""
         return dict(values)
 
+    @property
+    def context_kwarg(self) -> str | None:
+        """The parameter that gets the context; None if there is none."""
+        return _context_parameter(self.fn)
+
     def matches(self, uri: str) -> dict[str, Any] | None:
         """Return the values of the variables in a URI; None if the URI does not match.
 
@@ -338,10 +361,16 @@ def check_parameters(uri: str, function: Callable[..., Any]) -> None:
     contexts = {name for name in signature.parameters if is_context(hints.get(name))}
     parameters = signature.parameters.keys() - contexts
     variables = set(URITemplate(uri).variables)
-    if not variables and (parameters or contexts):
+    if not variables and parameters:
         raise ValueError(
-            f"Resource {uri!r} has no URI template variables, but the handler declares parameters "
-            f"{parameters or contexts}. Add matching {{...}} variables to the URI or remove the parameters."
+            f"Resource {uri!r} has no URI template variables, but the handler declares parameters {parameters}. Add "
+            "matching {...} variables to the URI or remove the parameters."
+        )
+    if not variables and contexts:
+        raise ValueError(
+            f"Resource {uri!r} has no URI template variables, but the handler declares a Context parameter. Context "
+            "injection for static resources is not supported. Add a template variable to the URI or remove the "
+            "Context parameter."
         )
     if variables != parameters:
         raise ValueError(f"Mismatch between URI parameters {variables} and function parameters {set(parameters)}")

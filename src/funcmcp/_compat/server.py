@@ -16,9 +16,7 @@ from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
-from funcmcp._authoring.features.tools import make_tool
 from funcmcp._authoring.results.tool_results import rendering_of
-from funcmcp._compat import sdk_components
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
@@ -27,14 +25,12 @@ from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.errors import UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
-    collected,
     returns_contents,
-    schema_of_result,
-    tool_function,
     with_joined_paths,
     with_result,
 )
-from funcmcp._compat.middleware_adapters import as_mcp_error, sdk_middleware
+from funcmcp._compat.input_rounds import answering_input, asking
+from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
@@ -53,6 +49,8 @@ from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
 from funcmcp._compat.result_types import ReturnedResult
+from funcmcp._compat.sdk_errors import log_crash
+from funcmcp._compat.sdk_features import make_sdk_tool
 from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
@@ -75,7 +73,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Self
 
-    from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.local_provider import LocalProvider
@@ -122,11 +119,13 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
-    _list_ttl = 0.0
-    """Seconds for which clients may cache lists by default."""
-    _raises_sdk_errors = False
+    is_of_sdk = False
+    """Whether the server is one with the names of the official SDK."""
+
     _default_policy = "warn"
     _default_name: str | None = None
+    _default_version = "0.1.0"
+    _protocol_changes: Mapping[str, Any] = {}
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
@@ -151,7 +150,8 @@ class FastMCP(ServerLists):
         self._described = only(options, ("title", "description", "website_url", "icons", "dependencies"))
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
-        self._sends_tags = not self._raises_sdk_errors and options.get("include_fastmcp_meta") is not False
+        self.client_log_level: str | None = options.get("client_log_level")
+        self._sends_tags = not self.is_of_sdk and options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -171,17 +171,16 @@ class FastMCP(ServerLists):
         super().__init__(
             name or self._default_name or type(self).__name__,
             instructions=instructions or None,
-            version=checked_version(version) or "0.1.0",
+            version=checked_version(version) or self._default_version,
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            protocol=chosen.pop("protocol", None) or protocol_options(options, self._list_ttl),
+            protocol=chosen.pop("protocol", None) or replace(protocol_options(options, 0.0), **self._protocol_changes),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
-        self._begin_middleware()
         server_class = type(self).__name__
         note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
@@ -192,6 +191,7 @@ class FastMCP(ServerLists):
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
+        self._begin_middleware()
         if self._include_tags is not None:
             self.enable(tags=self._include_tags, only=True)
         if self._exclude_tags is not None:
@@ -481,7 +481,7 @@ class FastMCP(ServerLists):
             )
         if self.has_injected(component):
             return component
-        if component.kind == "resource" and not has_scheme(component):
+        if isinstance(component, Resource) and not is_absolute_uri(component.uri):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         feature = self.feature_of(component)
@@ -527,17 +527,21 @@ class FastMCP(ServerLists):
         options = component_options(component.options, component.kind)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = component.finished(_MAKERS[component.kind](self, component, options))
-        feature = replace(
-            feature,
-            handler=self._with_context(
-                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
-            ),
-            shown_if=condition_of(component),
-        )
+        feature = component.finished(self._feature(component, options))
+        feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
         if self._sends_tags:
             feature = with_tags_in_meta(feature, component.tags)
         return feature if self._completion is None else with_completion(feature, self._completion)
+
+    def _feature(self, component: Component, options: dict[str, Any]) -> Any:
+        """Return what clients get of a component.
+
+        Args:
+            component: The component.
+            options: Its options without those that change nothing here.
+        """
+        feature = _MAKERS[component.kind](self, component, options)
+        return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
 
     def registered_components(self) -> list[Component]:
         """Return the components that were registered and not removed."""
@@ -834,53 +838,19 @@ class FastMCP(ServerLists):
     def _state_of(self, request: RequestContext) -> dict[str, Any]:
         """Return the state of a request's session in this process, or a new one if the request has no session.
 
-        On stdio the process is the session. Tasks, direct calls and other requests without a session id may be of any
-        caller, so they share nothing.
+        A connection without a session id may be one itself, and on stdio the process is one. Tasks, direct calls and
+        other requests without a session id may be of any caller, so they share nothing.
         """
         key = request.client.session_id
         if key is None:
             if request.http is not None or not request.by_user:
                 return {}
-            key = "stdio"
+            key = request.client.connection_id or "stdio"
         if key in self._states:
             self._states.move_to_end(key)
         elif len(self._states) >= _MAX_STATES:
             self._states.popitem(last=False)
         return self._states.setdefault(key, {})
-
-
-@public("funcmcp.compat")
-class MCPServer(FastMCP):
-    """A server with the names of ``mcp.server.MCPServer`` of the official SDK 2.x.
-
-    Clients get the text of `ToolError` only, as there.
-    """
-
-    _shows_errors = False
-    _list_ttl = 60.0
-    _raises_sdk_errors = True
-    _raises_tool_errors = False
-    _renders_prompts = True
-    _default_policy = "keep"
-    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
-    _default_name = "mcp-server"
-    _adapt_middleware = staticmethod(sdk_middleware)
-    _tool_class = sdk_components.Tool
-    _prompt_class = sdk_components.Prompt
-    _resource_class = sdk_components.FunctionResource
-    _template_class = sdk_components.ResourceTemplate
-
-    def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
-        if callable(name_or_fn) or isinstance(name_or_fn, Component):
-            raise TypeError(
-                f"The @{kind.kind} decorator was used incorrectly. Did you forget to call it? "
-                f"Use @{kind.kind}() instead of @{kind.kind}"
-            )
-        return super()._decorated(kind, name_or_fn, options)
-
-    def _check_resource(self, uri: str, function: Callable[..., Any]) -> None:
-        if _SCHEME.match(uri) is not None:  # others are left out
-            sdk_components.check_parameters(uri, function)
 
 
 @public("funcmcp.compat")
@@ -921,13 +891,8 @@ class ToolManager:
         return self._tools.get(name)
 
 
-def _with_results_and_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callable[..., Any]:
-    """Return a handler that raises errors of the official SDK as funcmcp's, and returns results without an annotation.
-
-    Args:
-        handler: The handler of a feature.
-        all_errors: Whether all of these errors are, and not only the one that sends the user to a URL.
-    """
+def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a handler that writes results without an annotation, and raises the error that sends users to a URL."""
 
     async def handle(*arguments: Any) -> Any:
         try:
@@ -936,7 +901,7 @@ def _with_results_and_errors(handler: Callable[..., Any], *, all_errors: bool) -
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
-            if not isinstance(native, MCPError) or not (all_errors or native.code == _URL_ELICITATION_REQUIRED):
+            if not isinstance(native, MCPError) or native.code != _URL_ELICITATION_REQUIRED:
                 raise
             raise native from error
 
@@ -954,35 +919,19 @@ def _info(options: dict[str, Any]) -> ServerInfo:
 
 
 def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
+    if not component.marks_results:
+        return make_sdk_tool(component, options, server.services, log_crash, tasks=server.task_default)
     check_resolvers(component.fn, component.name)
     hints = options_of_hints(options.pop("annotations", None))
     task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
-    if component.marks_results:
-        tool = make_marked_tool(component, _common(component, chosen), server.services)
-    else:
-        tool = _make_sdk_tool(component, chosen, server.services)
-    return replace(tool, interactive=True)
-
-
-def _make_sdk_tool(component: Component, chosen: dict[str, Any], services: Services) -> Any:
-    chosen.pop("run_in_thread", None)
-    output_schema = chosen.pop("output_schema", ...)
-    structured = chosen.pop("structured_output", None)
-    has_schema = output_schema is not None and output_schema is not False and structured is not False
-    if isinstance(output_schema, dict):
-        chosen["output_schema"] = output_schema
-    elif has_schema and (schema := schema_of_result(component.fn)) is not None:
-        chosen["output_schema"] = schema
-    exclude = chosen.pop("exclude_args", None) or ()
-    function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
-    return make_tool(function, _common(component, chosen), services)
+    return replace(make_marked_tool(component, _common(component, chosen), server.services), interactive=True)
 
 
 def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
     function = converting(component.fn) if component.describes_arguments else component.fn
-    function = with_result(adapted(function), None, component.convert_result)
+    function = with_result(adapted(function), None, asking(component.convert_result))
     prompt = make_prompt(function, _common(component, options), server.services)
     if component.describes_arguments:
         handler = with_required_arguments(component, prompt.handler)
@@ -997,7 +946,7 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
     uri = checked_uri(component.uri)
     if component.converts_reads:
         options["mime_type"] = component.mime_type
-        function = with_result(adapted(component.fn, has_schema=False), None, component.convert_result)
+        function = with_result(adapted(component.fn, has_schema=False), None, asking(component.convert_result))
     else:
         function = adapted(component.fn, has_schema=not returns_contents(component.fn))
     resource = make_resource(
@@ -1023,9 +972,9 @@ def _common(component: Component, options: dict[str, Any]) -> Any:
     return chosen
 
 
-def has_scheme(component: Any) -> bool:
-    """Return whether the URI of a resource has a scheme, which every URI needs."""
-    return _SCHEME.match(component.uri) is not None
+def is_absolute_uri(uri: str) -> bool:
+    """Return whether a URI has a scheme, which every URI needs."""
+    return _SCHEME.match(uri) is not None
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {"tool": _make_tool, "prompt": _make_prompt, "resource": _make_resource}

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, overload
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.middleware_adapters import native_middleware
 from funcmcp._compat.middleware_switch import middleware_of
+from funcmcp._compat.notification_hooks import Handler, Notifications
 from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_overrides, direct_calls, pending_of
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult, ReadResourceResult
@@ -59,7 +60,7 @@ class LowLevelServer:
         server: The server.
     """
 
-    def __init__(self, server: ServerTransports) -> None:
+    def __init__(self, server: ServerMiddleware) -> None:
         self._server = server
 
     @property
@@ -89,6 +90,12 @@ class LowLevelServer:
             raise LookupError("No request runs here.")
         return context.request_context
 
+    def add_notification_handler(
+        self, method: str, params_type: Any, handler: Callable[[Any, Any], Awaitable[None]]
+    ) -> None:
+        """Call a function ``async (context, params)`` for each notification of a method."""
+        self._server.notifications.handlers[method] = Handler(params_type, handler)
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"funcmcp has no low-level server, so _mcp_server has no {name!r}. Use the methods of the "
@@ -110,6 +117,8 @@ class ServerMiddleware(ServerTransports):
         """Add the middleware that calls methods which a subclass overrides."""
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
+        self.notifications = Notifications(self)
+        self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
         if overridden.names:
             super().add_middleware(native_middleware(overridden))
@@ -123,6 +132,8 @@ class ServerMiddleware(ServerTransports):
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
         is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
         super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
+        if not is_native and self._adapt_middleware is native_middleware:
+            self.notifications.middleware.append(middleware)
         self._middleware_list.items.append(middleware)
         if hasattr(middleware, "added_to"):
             middleware.added_to(self)

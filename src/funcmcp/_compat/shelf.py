@@ -23,5 +23,13 @@ class Shelf(FastMCP):
         self._keep = keep
 
     def register(self, component: Any) -> Any:
-        """Hand a component to the function."""
-        return self._keep(component) if isinstance(component, Component) else super().register(component)
+        """Hand a component to the function, if it can be served.
+
+        Raises:
+            TypeError: The value is not a component.
+            RegistrationError: The component can't be served.
+        """
+        if not isinstance(component, Component):
+            return super().register(component)
+        self.feature_of(component)
+        return self._keep(component)

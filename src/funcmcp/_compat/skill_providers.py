@@ -212,7 +212,7 @@ class SkillsDirectoryProvider(AggregateProvider):
                 providers[folder.name] = SkillProvider(folder, self._main_file_name, self._supporting_files)
             except (OSError, UnicodeDecodeError):
                 _logger.exception("Failed to load skill: %s", folder.name)
-        self.providers = list(providers.values())
+        self.providers: list[Provider] = list(providers.values())
 
     def _skill_folders(self) -> Iterator[Path]:
         for root in self._roots:
@@ -272,7 +272,7 @@ class VSCodeSkillsProvider(_HomeSkillsProvider):
 class CodexSkillsProvider(_HomeSkillsProvider):
     """The skills in ``/etc/codex/skills`` and ``~/.codex/skills``."""
 
-    system_folders = ("/etc/codex/skills",)
+    system_folders: Sequence[str] = ("/etc/codex/skills",)
     home_folder = ".codex/skills"
 
 

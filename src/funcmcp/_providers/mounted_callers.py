@@ -64,7 +64,7 @@ class MountedCallers:
         features: dict[tuple[type, str, str | None], AnyFeature] = {}
         for catalog in catalogs:
             for kind in _LISTS:
-                for feature in catalog.of_kind(kind):
+                for feature in catalog.every_version(kind):
                     features.setdefault((type(feature), feature.key, feature.version), feature)
         return self._catalog_of(features.values())
 

@@ -25,6 +25,7 @@ import inspect
 import operator
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -531,7 +532,18 @@ class FeaturesOfCaller:
             registry.is_visible = catalog.visibility.allows
 
     def of_kind(self, kind: str) -> list[Any]:
-        """Return the features of a kind, such as "tool"."""
+        """Return the features of a kind, such as "tool", in their newest versions."""
+        registry = self._registry(kind)
+        return [
+            feature if feature.version is None else replace(feature, describe=partial(registry.describe, feature))
+            for feature in registry
+        ]
+
+    def every_version(self, kind: str) -> list[Any]:
+        """Return the features of a kind in all versions that are not hidden."""
+        return list(self._registry(kind).every_version())
+
+    def _registry(self, kind: str) -> Registry[Any]:
         catalog = self._catalog
         registries: list[Any] = [
             catalog.tools,
@@ -540,7 +552,8 @@ class FeaturesOfCaller:
             catalog.prompts,
             catalog.skills,
         ]
-        return next(list(registry) for registry in registries if registry.kind == kind)
+        registry: Registry[Any] = next(registry for registry in registries if registry.kind == kind)
+        return registry
 
     def find(self, named: _Named, params: dict[str, Any]) -> Match | None:
         """Return the feature that a request names, with the values of a template; None if it is not here."""

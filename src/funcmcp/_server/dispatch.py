@@ -93,6 +93,8 @@ class Server:
         client_endings: Functions that are called with each client whose session or connection has ended.
         view: Changes the features for each request; None if nothing does.
         is_mounted: Whether another server has the features of this one, too.
+        notification_listeners: Functions that are called with the context of each notification of a client. They have
+            no effect on it.
     """
 
     budgets: ResultBudgets | None = None
@@ -141,6 +143,7 @@ class Server:
         if tasks is not None and not callable(tasks):
             self.open_tasks()
         self.client_endings: list[Callable[[ConnectedClient], None]] = []
+        self.notification_listeners: list[Callable[[RequestContext], None]] = []
         self._middleware: list[Middleware] = []
         self._make_middleware_values = middleware_values
         self._chain: Respond = self._respond
@@ -165,6 +168,24 @@ class Server:
         """Note that the session or the connection of a client has ended."""
         for function in self.client_endings:
             function(client)
+
+    def notified(
+        self, message: Notification | Response, client: ConnectedClient | None, http: HTTPRequestInfo | None
+    ) -> None:
+        """Show the listeners a notification of a client.
+
+        Args:
+            message: The message. Responses are not shown.
+            client: The client; None if it is not known.
+            http: The HTTP request; None on a transport without HTTP.
+        """
+        if self.notification_listeners:
+            from funcmcp._server.notifications import context_of  # noqa: PLC0415 - few servers have listeners
+
+            context = context_of(self, message, client, http)
+            if context is not None:
+                for listener in self.notification_listeners:
+                    listener(context)
 
     def describe_as(
         self, implementation: dict[str, Any], instructions: str | None, capabilities: Collection[str]

@@ -212,7 +212,7 @@ class Connection:
             fault = MCPError(INVALID_REQUEST, message.reason)
             await self.write(error_reply(fault, request_id_of(message, value)).body)
         else:
-            self._receive_unanswered(message)
+            self._receive_unanswered(message, http)
 
     async def _receive_batch(self, values: list[object], http: HTTPRequestInfo | None) -> None:
         """Handle a batch. Its requests run concurrently, and their answers are one array."""
@@ -229,10 +229,11 @@ class Connection:
             elif isinstance(message, RoutedRequest):
                 await self._begin(message, answer.add, http)
             elif message is not None:
-                self._receive_unanswered(message)
+                self._receive_unanswered(message, http)
 
-    def _receive_unanswered(self, message: Notification | Response) -> None:
+    def _receive_unanswered(self, message: Notification | Response, http: HTTPRequestInfo | None) -> None:
         """Handle a message that gets no answer. One without an effect is dropped."""
+        self._server.notified(message, self._client, http)
         if isinstance(message, Response):
             self._conversation.answer(message)
         elif message.method == "notifications/cancelled":

@@ -12,6 +12,16 @@ from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
+    from funcmcp._compat.apps import (
+        UI_EXTENSION_ID,
+        UI_MIME_TYPE,
+        AppConfig,
+        FastMCPApp,
+        ResourceCSP,
+        ResourcePermissions,
+        app_config_to_meta_dict,
+        resolve_ui_mime_type,
+    )
     from funcmcp._compat.auth import AuthProvider, StaticTokenVerifier, TokenVerificationError, TokenVerifier
     from funcmcp._compat.auth_middleware import AuthMiddleware
     from funcmcp._compat.authorization import (
@@ -75,14 +85,17 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.elicitation import (
         AcceptedElicitation,
+        AcceptedUrlElicitation,
         CancelledElicitation,
         DeclinedElicitation,
         ElicitationResult,
+        elicit_url,
     )
     from funcmcp._compat.error_handling import ErrorHandlingMiddleware, RetryMiddleware
     from funcmcp._compat.errors import (
         AuthorizationError,
         DisabledError,
+        FastMCPDeprecationWarning,
         FastMCPError,
         InsufficientScopeError,
         InvalidSignature,
@@ -93,6 +106,8 @@ if TYPE_CHECKING:
         ResourceNotFoundError,
         ResourceSecurityError,
         ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
         ValidationError,
     )
     from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
@@ -118,6 +133,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.openapi import HTTPRoute, MCPType, RouteMap
     from funcmcp._compat.openapi_provider import OpenAPIProvider
+    from funcmcp._compat.ping import PingMiddleware
     from funcmcp._compat.provider import AggregateProvider, Provider
     from funcmcp._compat.proxy import FastMCPProxy, ProxyClient, ProxyProvider, StatefulProxyClient
     from funcmcp._compat.rate_limiting import (
@@ -160,13 +176,14 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
+    from funcmcp._compat.sdk_server import MCPServer
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
         INHERIT_SECURITY,
         RequestStateSecurity,
         ResourceSecurity,
     )
-    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
+    from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.skill_providers import (
@@ -237,44 +254,17 @@ _HOMES = {
         "Visibility",
         "is_enabled",
     ],
-    "_compat.token_verifiers": [
-        "AWSCognitoTokenVerifier",
-        "Auth0JWTVerifier",
-        "AzureJWTVerifier",
-        "BearerAuthProvider",
-        "DebugTokenVerifier",
-        "IntrospectionTokenVerifier",
-        "JWKData",
-        "JWKSData",
-        "JWTVerifier",
-        "RSAKeyPair",
-    ],
-    "_compat.remote_auth": [
-        "Auth0MCPProvider",
-        "AuthKitProvider",
-        "DescopeProvider",
-        "KeycloakAuthProvider",
-        "MultiAuth",
-        "PropelAuthProvider",
-        "RemoteAuthProvider",
-        "ScalekitProvider",
-        "SupabaseProvider",
-    ],
-    "_compat.oauth_providers": [
-        "AWSCognitoProvider",
-        "Auth0Provider",
-        "AzureProvider",
-        "ClerkProvider",
-        "DiscordProvider",
-        "GitHubProvider",
-        "GoogleProvider",
-        "HuggingFaceProvider",
-        "OAuthProxy",
-        "OCIProvider",
-        "OIDCProxy",
-        "WorkOSProvider",
-    ],
     "_compat.annotations": ["ToolAnnotations"],
+    "_compat.apps": [
+        "AppConfig",
+        "FastMCPApp",
+        "ResourceCSP",
+        "ResourcePermissions",
+        "UI_EXTENSION_ID",
+        "UI_MIME_TYPE",
+        "app_config_to_meta_dict",
+        "resolve_ui_mime_type",
+    ],
     "_compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerificationError", "TokenVerifier"],
     "_compat.auth_middleware": ["AuthMiddleware"],
     "_compat.authorization": [
@@ -330,11 +320,19 @@ _HOMES = {
         "get_http_request",
         "get_server",
     ],
-    "_compat.elicitation": ["AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitationResult"],
+    "_compat.elicitation": [
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "elicit_url",
+    ],
     "_compat.error_handling": ["ErrorHandlingMiddleware", "RetryMiddleware"],
     "_compat.errors": [
         "AuthorizationError",
         "DisabledError",
+        "FastMCPDeprecationWarning",
         "FastMCPError",
         "InsufficientScopeError",
         "InvalidSignature",
@@ -345,6 +343,8 @@ _HOMES = {
         "ResourceNotFoundError",
         "ResourceSecurityError",
         "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
         "ValidationError",
     ],
     "_compat.file_provider": ["FileSystemProvider"],
@@ -353,8 +353,23 @@ _HOMES = {
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
     "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
+    "_compat.oauth_providers": [
+        "AWSCognitoProvider",
+        "Auth0Provider",
+        "AzureProvider",
+        "ClerkProvider",
+        "DiscordProvider",
+        "GitHubProvider",
+        "GoogleProvider",
+        "HuggingFaceProvider",
+        "OAuthProxy",
+        "OCIProvider",
+        "OIDCProxy",
+        "WorkOSProvider",
+    ],
     "_compat.openapi": ["HTTPRoute", "MCPType", "RouteMap"],
     "_compat.openapi_provider": ["OpenAPIProvider"],
+    "_compat.ping": ["PingMiddleware"],
     "_compat.provider": ["AggregateProvider", "Provider"],
     "_compat.proxy": ["FastMCPProxy", "ProxyClient", "ProxyProvider", "StatefulProxyClient"],
     "_compat.rate_limiting": [
@@ -363,6 +378,17 @@ _HOMES = {
         "SlidingWindowRateLimiter",
         "SlidingWindowRateLimitingMiddleware",
         "TokenBucketRateLimiter",
+    ],
+    "_compat.remote_auth": [
+        "Auth0MCPProvider",
+        "AuthKitProvider",
+        "DescopeProvider",
+        "KeycloakAuthProvider",
+        "MultiAuth",
+        "PropelAuthProvider",
+        "RemoteAuthProvider",
+        "ScalekitProvider",
+        "SupabaseProvider",
     ],
     "_compat.request_logging": [
         "DetailedTimingMiddleware",
@@ -386,8 +412,9 @@ _HOMES = {
     ],
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
+    "_compat.sdk_server": ["MCPServer"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
-    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
+    "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
     "_compat.skill_providers": [
@@ -404,6 +431,18 @@ _HOMES = {
     ],
     "_compat.standalone": ["prompt", "resource", "tool"],
     "_compat.task_config": ["TaskConfig"],
+    "_compat.token_verifiers": [
+        "AWSCognitoTokenVerifier",
+        "Auth0JWTVerifier",
+        "AzureJWTVerifier",
+        "BearerAuthProvider",
+        "DebugTokenVerifier",
+        "IntrospectionTokenVerifier",
+        "JWKData",
+        "JWKSData",
+        "JWTVerifier",
+        "RSAKeyPair",
+    ],
     "_compat.tool_injection": ["PromptToolMiddleware", "ResourceToolMiddleware", "ToolInjectionMiddleware"],
     "_compat.tool_transforms": ["ArgTransform", "TransformedTool", "forward", "forward_raw"],
     "_compat.versions": [
@@ -422,11 +461,15 @@ _HOMES = {
 __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "INHERIT_SECURITY",
+    "UI_EXTENSION_ID",
+    "UI_MIME_TYPE",
     "AWSCognitoProvider",
     "AWSCognitoTokenVerifier",
     "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "AccessToken",
     "AggregateProvider",
+    "AppConfig",
     "ArgTransform",
     "ArgTransformConfig",
     "AssistantMessage",
@@ -476,6 +519,8 @@ __all__ = [
     "ElicitationResult",
     "ErrorHandlingMiddleware",
     "FastMCP",
+    "FastMCPApp",
+    "FastMCPDeprecationWarning",
     "FastMCPError",
     "FastMCPProvider",
     "FastMCPProxy",
@@ -524,6 +569,7 @@ __all__ = [
     "OIDCProxy",
     "OpenAPIProvider",
     "OpenCodeSkillsProvider",
+    "PingMiddleware",
     "Progress",
     "Prompt",
     "PromptError",
@@ -543,9 +589,11 @@ __all__ = [
     "RequestStateSecurity",
     "Resolve",
     "Resource",
+    "ResourceCSP",
     "ResourceContent",
     "ResourceError",
     "ResourceNotFoundError",
+    "ResourcePermissions",
     "ResourceResult",
     "ResourceSecurity",
     "ResourceSecurityError",
@@ -587,6 +635,8 @@ __all__ = [
     "ToolTransformConfig",
     "Transform",
     "TransformedTool",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
@@ -595,12 +645,14 @@ __all__ = [
     "VersionSpec",
     "Visibility",
     "WorkOSProvider",
+    "app_config_to_meta_dict",
     "compare_versions",
     "configure_logging",
     "create_proxy",
     "create_sse_app",
     "create_streamable_http_app",
     "dedupe_with_versions",
+    "elicit_url",
     "forward",
     "forward_raw",
     "get_access_token",
@@ -618,6 +670,7 @@ __all__ = [
     "prompt",
     "require_roles",
     "require_scopes",
+    "resolve_ui_mime_type",
     "resource",
     "restrict_tag",
     "run_auth_checks",
@@ -634,6 +687,7 @@ _ELSEWHERE = {
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
+    "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
     "SessionId": "Use funcmcp.state.StateHandle.",
     "UserSession": "Use context.state of funcmcp.Context.",

@@ -136,6 +136,7 @@ class OperationPlan:
         validates_output: Whether responses have to match the schema in the document. Otherwise the output schema only
             describes their members.
         hidden_query: The names of keys in the query, which no argument can add.
+        shares_query: Whether members of an argument may have the names of other parameters.
     """
 
     operation: Operation
@@ -144,6 +145,7 @@ class OperationPlan:
     body: BodyPlan | None
     validates_output: bool = True
     hidden_query: frozenset[str] = frozenset()
+    shares_query: bool = False
 
     @cached_property
     def arguments(self) -> frozenset[str]:
@@ -159,6 +161,8 @@ class OperationPlan:
     @cached_property
     def _query_names(self) -> frozenset[str]:
         """The names of the query that have a place of their own, or are hidden."""
+        if self.shares_query:
+            return self.hidden_query
         return self.hidden_query | {place.name for place, _ in self.places if place.location == "query"}
 
     @cached_property

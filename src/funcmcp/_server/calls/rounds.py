@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp._protocol.answers import read_answer
 from funcmcp._protocol.errors import InvalidParams, ToolError
@@ -211,15 +211,27 @@ class Rounds:
                 answers[key] = answer
                 self._answered[key] = [question_digest, answer]
         if missing:
-            state = {"digest": self._digest, "expires": int(time()) + LIFETIME, "pending": missing}
-            state.update(answered=self._answered, invalid=self._invalid, nonce=os.urandom(12).hex())
-            if self.carried:
-                state["carried"] = self.carried
-            sealed = self._keys.seal(_PURPOSE, to_record(state, self._extra))
-            raise InputRequired({key: questions[key] for key in missing}, sealed)
+            raise InputRequired({key: questions[key] for key in missing}, self._sealed_state(missing))
         if CONFIRMATION in questions:
             self._use_state()
         return answers
+
+    def end(self, questions: Mapping[str, Mapping[str, Any]]) -> NoReturn:
+        """End the run with questions whose answers the feature itself reads from `responses`.
+
+        Raises:
+            InputRequired: Always.
+        """
+        pending = {key: digest(question) for key, question in questions.items()}
+        raise InputRequired(questions, self._sealed_state(pending))
+
+    def _sealed_state(self, pending: Mapping[str, str]) -> str:
+        """Return the state for the next round, in which questions with these digests are open."""
+        state = {"digest": self._digest, "expires": int(time()) + LIFETIME, "pending": pending}
+        state.update(answered=self._answered, invalid=self._invalid, nonce=os.urandom(12).hex())
+        if self.carried:
+            state["carried"] = self.carried
+        return self._keys.seal(_PURPOSE, to_record(state, self._extra))
 
     def _use_state(self) -> None:
         """Raise ToolError if the confirmation has served another call. A middleware may run this one again."""

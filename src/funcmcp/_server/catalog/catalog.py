@@ -273,6 +273,11 @@ class Catalog:
         if change is not None:
             self._publish(change)
 
+    def always_offer(self, capability: str) -> None:
+        """Declare a capability from now on, whatever features there are."""
+        self._always_offered.add(capability)
+        self._update_offered()
+
     def _update_offered(self) -> None:
         offered = {*self._always_offered, *self._promised, *self._offered_lists()}
         completes_prompts = "prompts" in offered and self._completing_prompts > 0

@@ -189,9 +189,10 @@ class Registry(Generic[F]):
         definition: Mapping[str, Any] = feature.describe()
         if feature.version is None:
             return definition
-        visible = self.visible_versions(feature.key)
         meta = definition.get("_meta", {})
-        own = {**meta.get("fastmcp", {}), "version": feature.version, "versions": visible}
+        known = meta.get("fastmcp", {})
+        visible = self.visible_versions(feature.key) or known.get("versions", [])  # of a catalog beside this one
+        own = {**known, "version": feature.version, "versions": visible}
         return {**definition, "_meta": {**meta, "fastmcp": own}}
 
     def every(self) -> list[F]:

@@ -7,6 +7,7 @@ from funcmcp._compat.module_trees import names_of
 if TYPE_CHECKING:
     from funcmcp.compat import AuthorizationError as AuthorizationError
     from funcmcp.compat import DisabledError as DisabledError
+    from funcmcp.compat import FastMCPDeprecationWarning as FastMCPDeprecationWarning
     from funcmcp.compat import FastMCPError as FastMCPError
     from funcmcp.compat import InsufficientScopeError as InsufficientScopeError
     from funcmcp.compat import InvalidSignature as InvalidSignature
@@ -22,6 +23,7 @@ else:
         "funcmcp.compat": [
             "AuthorizationError",
             "DisabledError",
+            "FastMCPDeprecationWarning",
             "FastMCPError",
             "InsufficientScopeError",
             "InvalidSignature",

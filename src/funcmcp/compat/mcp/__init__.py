@@ -25,6 +25,13 @@ if TYPE_CHECKING:
         TextResource,
         Tool,
     )
+    from funcmcp._compat.sdk_extensions import (
+        Extension,
+        MethodBinding,
+        ResourceBinding,
+        ToolBinding,
+        require_client_extension,
+    )
     from funcmcp._compat.security import ResourceSecurityError
 
 _HOMES = {
@@ -39,6 +46,13 @@ _HOMES = {
         "TextResource",
         "Tool",
     ],
+    "_compat.sdk_extensions": [
+        "Extension",
+        "MethodBinding",
+        "ResourceBinding",
+        "ToolBinding",
+        "require_client_extension",
+    ],
     "_compat.security": ["ResourceSecurityError"],
 }
 
@@ -48,14 +62,19 @@ _CLIENT = ["Client", "ClientSession", "ClientSessionGroup", "StdioServerParamete
 __all__ = [
     "BinaryResource",
     "DirectoryResource",
+    "Extension",
     "FileResource",
     "FunctionResource",
+    "MethodBinding",
     "Prompt",
     "Resource",
+    "ResourceBinding",
     "ResourceSecurityError",
     "ResourceTemplate",
     "TextResource",
     "Tool",
+    "ToolBinding",
+    "require_client_extension",
 ]
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

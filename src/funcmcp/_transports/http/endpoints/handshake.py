@@ -354,6 +354,7 @@ class HandshakeEra:
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, checked, client)
+        self._server.notified(message, client, http)
         if client.session_id is None:  # the message is about another request, which this server can't find
             return accepted()
         if not await self._relay.receive(message, client):
@@ -384,6 +385,7 @@ class HandshakeEra:
                 request_ids.append(message.request.id)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             elif message is not None and client.session_id is not None:
+                self._server.notified(message, client, http)
                 has_effect = await self._relay.receive(message, client) or has_effect
         if not work:
             return accepted() if has_effect else refuse(400, INVALID_REQUEST, "No question with these ids is open.")

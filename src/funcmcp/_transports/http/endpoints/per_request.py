@@ -65,7 +65,7 @@ class PerRequestEra:
     async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
         """Answer a POST whose body has been decoded and routed."""
         if not isinstance(message, RoutedRequest):
-            return self._other(message, checked)
+            return self._other(http, message, checked)
         try:
             context = self._context(http, message, checked)
         except MCPError as error:
@@ -91,13 +91,16 @@ class PerRequestEra:
             work, channel, request_id=context.request.id, respond=per_request_response, watch=watch
         )
 
-    def _other(self, message: Notification | Response | Malformed | list[Any], checked: CheckedHeaders) -> HttpResponse:
+    def _other(
+        self, http: HttpRequest, message: Notification | Response | Malformed | list[Any], checked: CheckedHeaders
+    ) -> HttpResponse:
         """Answer a message that is not a request. Only notifications are accepted."""
         if not isinstance(message, Notification):
             return _refuse_message(message)
         if checked.version and not checked.is_supported:
             unsupported = envelope.unsupported_version(checked.version, self._server.supported)
             return per_request_response(error_reply(unsupported, None))
+        self._server.notified(message, None, http)
         return accepted()
 
     def _context(self, http: HttpRequest, routed: RoutedRequest, checked: CheckedHeaders) -> RequestContext:

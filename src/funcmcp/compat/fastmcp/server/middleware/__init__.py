@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import CallNext as CallNext
     from funcmcp.compat import Middleware as Middleware
     from funcmcp.compat import MiddlewareContext as MiddlewareContext
+    from funcmcp.compat import PingMiddleware as PingMiddleware
     from funcmcp.compat.fastmcp.server.middleware import authorization as authorization
     from funcmcp.compat.fastmcp.server.middleware import caching as caching
     from funcmcp.compat.fastmcp.server.middleware import dereference as dereference
@@ -27,5 +28,6 @@ else:
             "CallNext",
             "Middleware",
             "MiddlewareContext",
+            "PingMiddleware",
         ],
     })

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import FastMCPDeprecationWarning as FastMCPDeprecationWarning
     from funcmcp.compat import MCPType as MCPType
     from funcmcp.compat import OpenAPIProvider as OpenAPIProvider
     from funcmcp.compat import RouteMap as RouteMap
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
+            "FastMCPDeprecationWarning",
             "MCPType",
             "OpenAPIProvider",
             "RouteMap",

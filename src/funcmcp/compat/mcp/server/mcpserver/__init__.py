@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from funcmcp.compat import ResourceSecurity as ResourceSecurity
     from funcmcp.compat import Sample as Sample
     from funcmcp.compat import UserMessage as UserMessage
+    from funcmcp.compat.mcp import Extension as Extension
+    from funcmcp.compat.mcp import MethodBinding as MethodBinding
+    from funcmcp.compat.mcp import ResourceBinding as ResourceBinding
+    from funcmcp.compat.mcp import ToolBinding as ToolBinding
+    from funcmcp.compat.mcp import require_client_extension as require_client_extension
     from funcmcp.compat.mcp.server.mcpserver import context as context
     from funcmcp.compat.mcp.server.mcpserver import exceptions as exceptions
     from funcmcp.compat.mcp.server.mcpserver import prompts as prompts
@@ -56,5 +61,12 @@ else:
             "ResourceSecurity",
             "Sample",
             "UserMessage",
+        ],
+        "funcmcp.compat.mcp": [
+            "Extension",
+            "MethodBinding",
+            "ResourceBinding",
+            "ToolBinding",
+            "require_client_extension",
         ],
     })

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from funcmcp.compat import ResourceError as ResourceError
     from funcmcp.compat import ResourceNotFoundError as ResourceNotFoundError
     from funcmcp.compat import ToolError as ToolError
+    from funcmcp.compat import UnexpectedResourceError as UnexpectedResourceError
+    from funcmcp.compat import UnexpectedToolError as UnexpectedToolError
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
@@ -16,5 +18,7 @@ else:
             "ResourceError",
             "ResourceNotFoundError",
             "ToolError",
+            "UnexpectedResourceError",
+            "UnexpectedToolError",
         ],
     })

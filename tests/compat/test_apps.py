@@ -1,0 +1,105 @@
+"""MCP Apps with FastMCP's names: ``app=`` of tools and resources, and `FastMCPApp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from funcmcp.compat import (
+    UI_EXTENSION_ID,
+    UI_MIME_TYPE,
+    AppConfig,
+    Context,
+    FastMCP,
+    FastMCPApp,
+    ResourceCSP,
+    Tool,
+    resolve_ui_mime_type,
+)
+from funcmcp.testing import Client
+
+PAGE = "ui://lights/panel.html"
+
+
+def lights() -> str:
+    return "on"
+
+
+@pytest.mark.parametrize("app", [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}])
+async def test_a_tool_names_its_page(app: Any) -> None:
+    mcp = FastMCP("Lights")
+    mcp.tool(app=app, meta={"custom": 1})(lights)
+    async with Client(mcp) as client:
+        (tool,) = await client.list_tools()
+    assert tool["_meta"]["ui"] == {"resourceUri": PAGE}
+    assert tool["_meta"]["custom"] == 1
+
+
+async def test_a_page_has_rules() -> None:
+    mcp = FastMCP("Lights")
+
+    @mcp.resource(PAGE, app=AppConfig(csp=ResourceCSP(connect_domains=["https://a.example"]), prefers_border=True))
+    def panel() -> str:
+        return "<html></html>"
+
+    rules = {"csp": {"connectDomains": ["https://a.example"]}, "prefersBorder": True}
+    async with Client(mcp) as client:
+        (resource,) = await client.list_resources()
+        contents = (await client.read_resource(PAGE)).contents[0]
+    assert (resource.mime_type, resource["_meta"]["ui"]) == (UI_MIME_TYPE, rules)
+    assert (contents.mime_type, contents["_meta"]["ui"]) == (UI_MIME_TYPE, rules)
+
+
+@pytest.mark.parametrize("app", [AppConfig(resource_uri=PAGE), AppConfig(visibility=["app"])])
+def test_a_page_takes_no_settings_of_tools(app: AppConfig) -> None:
+    with pytest.raises(ValueError, match="cannot be set on resources"):
+        FastMCP("Lights").resource(PAGE, app=app)(lights)
+
+
+def test_components_of_prefab_are_refused() -> None:
+    with pytest.raises(ImportError, match="Prefab"):
+        FastMCP("Lights").tool(app=True)(lights)
+    with pytest.raises(ImportError, match="Prefab"):
+        FastMCPApp("lights").ui(lights)
+
+
+async def test_an_app_has_tools_for_pages_and_for_the_model() -> None:
+    app = FastMCPApp("lights")
+    app.tool("switch")(lights)
+    app.tool("both", model=True)(lights)
+    app.ui("open", app=AppConfig(resource_uri=PAGE))(lights)
+    app.add_tool(Tool(lights, "added"))
+    async with Client(FastMCP("Lights", providers=[app])) as client:
+        ui = {tool.name: tool["_meta"]["ui"] for tool in await client.list_tools()}
+    assert ui == {
+        "switch": {"visibility": ["app"]},
+        "both": {"visibility": ["app", "model"]},
+        "open": {"resourceUri": PAGE, "visibility": ["model"]},
+        "added": {"visibility": ["app"]},
+    }
+
+
+def test_settings_have_names_of_python_and_of_the_protocol() -> None:
+    csp = {"connectDomains": [], "workerDomains": ["https://a.example"]}
+    config = AppConfig.model_validate({"resourceUri": PAGE, "csp": csp})
+    assert config.resource_uri == PAGE
+    assert config.model_dump(by_alias=True, exclude_none=True) == {
+        "resourceUri": PAGE,
+        "csp": csp,
+    }
+    assert resolve_ui_mime_type(PAGE, None) == UI_MIME_TYPE
+    assert resolve_ui_mime_type(PAGE, "text/html") == "text/html"
+    assert resolve_ui_mime_type("data://x", None) is None
+
+
+@pytest.mark.parametrize(("extensions", "expected"), [({UI_EXTENSION_ID: {}}, "True"), ({}, "False")])
+async def test_a_tool_asks_whether_its_client_shows_pages(extensions: dict[str, Any], expected: str) -> None:
+    mcp = FastMCP("Lights")
+
+    @mcp.tool
+    def shows_pages(context: Context) -> str:
+        return str(context.client_supports_extension(UI_EXTENSION_ID))
+
+    async with Client(mcp, extensions=extensions) as client:
+        assert (await client.call_tool("shows_pages", {})).content[0]["text"] == expected
