@@ -108,6 +108,19 @@ async def test_a_transform_changes_names_and_results(revision: str) -> None:
     assert await mcp.get_tool("open") is None
 
 
+async def test_a_transform_gives_nobody_the_rights_of_others() -> None:
+    tokens: dict[str, Any] = {name: {"client_id": name, "scopes": [name]} for name in ("user", "admin")}
+    mcp = FastMCP("shop", auth=StaticTokenVerifier(tokens), transforms=[Louder()])
+    mcp.tool(lambda: "erased", name="erase", scopes=["admin"])
+    for name, may_use in (("user", False), ("admin", True)):
+        async with Client(mcp, headers={"authorization": f"Bearer {name}"}) as client:
+            if may_use:
+                assert (await client.call_tool("ERASE")).text == "ERASED"
+                continue
+            with pytest.raises(MCPError):
+                await client.call_tool("ERASE")
+
+
 async def test_transforms_and_rules_apply_in_their_order() -> None:
     mcp = shop(Louder(), Namespace("api"))
     mcp.disable(names={"api_SECRET"}).disable(names={"open"})

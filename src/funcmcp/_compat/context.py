@@ -453,11 +453,6 @@ class Context(Generic[*Types]):
         """Forget the rules of this client. Errors are those of `enable_components`."""
         await self._change_visibility(None)
 
-    async def send_notification(self, notification: Any) -> None:
-        """Send a notification of ``mcp.types`` to the client."""
-        message = plain(notification)
-        await self._request.notify(message["method"], message.get("params"))
-
     # For transforms
 
     @property

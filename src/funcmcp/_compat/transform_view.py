@@ -196,8 +196,7 @@ class TransformView:
         """Return the request with a feature; raise MCPError if the caller may not use it."""
         routed = context.routed.with_feature(feature, values)
         guard = self._native.guard
-        by_author = isinstance(context, DirectContext) and context.by_author
-        if guard is not None and not by_author and not context.by_user:
+        if guard is not None and not self._may_use_all(context):
             refusal = await guard.check(routed, context.principal)
             if refusal is not None:
                 error: MCPError = refusal.error()
@@ -227,26 +226,45 @@ class TransformView:
         return newest_matching(await self._versions(kind, str(key), context), version)
 
     async def _versions(self, kind: _Kind, key: str, context: RequestContext) -> list[Any]:
-        catalog, rules = self._native.catalog, rules_of(context)
+        """Return the components under a key that the caller sees and may use, in all versions.
+
+        A component of a transform that runs another one has rights of its own, so those of the other one count here.
+        """
+        registry, rules = self._registry(kind), rules_of(context)
+        guard = None if self._may_use_all(context) else self._native.guard
+        components = []
+        for feature in self._named(kind, registry, key, context):
+            allows = registry.is_visible(feature)
+            is_visible = allows if rules is None else rules.decide(feature, default=allows)
+            may_use = guard is None or await guard.may_use(feature.access, context.principal)
+            if is_visible and may_use and await is_shown(feature, context):
+                components.append(self._component(kind, feature))
+        return components
+
+    def _registry(self, kind: _Kind) -> Any:
+        catalog = self._native.catalog
         registries = {
             _TOOLS: catalog.tools,
             _RESOURCES: catalog.resources,
             _TEMPLATES: catalog.templates,
             _PROMPTS: catalog.prompts,
         }
-        registry: Any = registries[kind]
+        return registries[kind]
+
+    def _named(self, kind: _Kind, registry: Any, key: str, context: RequestContext) -> list[Any]:
+        """Return the features of a key, visible or not; without one in the catalog that of a provider."""
         if kind is _TEMPLATES:
-            features = [item for item in registry.every() if item.key == key or _values_in(item, key) is not None]
+            features = [item for item in registry.every() if _values_in(item, key) is not None]
         else:
             features = registry.versions_of(key)
         provided = context.routed.feature
-        if not features and isinstance(provided, kind.feature) and (kind is _TEMPLATES or provided.key == key):
-            features = [provided]
-        allows = registry.is_visible
-        seen = [item for item in features if rules is None or rules.decide(item, default=allows(item))]
-        if rules is None:
-            seen = [item for item in seen if allows(item)]
-        return [self._component(kind, item) for item in seen if await is_shown(item, context)]
+        if features or not isinstance(provided, kind.feature):
+            return features
+        return [provided] if kind is _TEMPLATES or provided.key == key else []
+
+    def _may_use_all(self, context: RequestContext) -> bool:
+        """Return whether a request is one of the server's author, or of a client that its user has started."""
+        return (isinstance(context, DirectContext) and context.by_author) or context.by_user
 
 
 _FEATURES = {kind.feature for kind in _KINDS.values()}

@@ -166,11 +166,9 @@ class FeatureList:
     async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
-        guard = guard_for(context, self._guard)
         if self.version != self._version:
             self._read_changes()
-        is_private = session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
-        is_private = is_private or self._has_conditions or context.every_version or self.view is not None
+        is_private = self._is_private(context)
         if self.provided is not None:
             await self.provided.ready(self.registry.kind)
             is_private = is_private or self.provided.is_per_caller
@@ -186,6 +184,13 @@ class FeatureList:
                 return page
         features = [feature for feature in self.all() if not feature.needs & missing] if missing else self.all()
         return await self._built_page(context, features, cursor, missing)
+
+    def _is_private(self, context: RequestContext) -> bool:
+        """Return whether the list depends on the request, and not only on the client's revision and capabilities."""
+        if self._has_conditions or context.every_version or self.view is not None:
+            return True
+        guard = guard_for(context, self._guard)
+        return session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
 
     def _read_changes(self) -> None:
         """Note what the features need, and drop the pages that were kept."""
