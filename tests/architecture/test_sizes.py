@@ -33,6 +33,7 @@ STAND_ALONE = {
     "funcmcp._authoring.calling.prompt_call": "A layer: features know functions, calling runs them.",
     "funcmcp._compat.mixin": "A class for authors; the bulk calls are one of its users.",
     "funcmcp._compat.notification_hooks": "Tasks for notifications; the server only knows where they come from.",
+    "funcmcp._compat.spans": "It is a middleware; the server only adds it.",
     "funcmcp._authoring.openapi.pages": "Conventions of APIs, which know no tools.",
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
     "funcmcp._client.orphans": "A program of its own, which outlives the process.",

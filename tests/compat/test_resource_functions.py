@@ -16,6 +16,7 @@ from funcmcp.compat import (
     ResourceSecurity,
     ResourceSecurityError,
     ResourceTemplate,
+    resource,
 )
 from funcmcp.testing import Client
 
@@ -218,3 +219,40 @@ async def test_a_completion_is_a_list_and_not_a_text() -> None:
     async with Client(mcp) as client:
         with pytest.raises(MCPError):
             await client.complete({"type": "ref/prompt", "name": "poem"}, "topic", "")
+
+
+@pytest.mark.parametrize(
+    ("uri", "listed_uri"),
+    [
+        ("http://Example.test", "http://example.test/"),
+        ("file:///read me.txt", "file:///read%20me.txt"),
+        ("data://Config/a", "data://Config/a"),
+        ("menu://today", "menu://today"),
+    ],
+)
+async def test_uris_of_resources_have_the_form_of_fastmcp(uri: str, listed_uri: str) -> None:
+    mcp = FastMCP("t")
+    mcp.resource(uri, name="one")(lambda: "1")
+    async with Client(mcp) as client:
+        assert [resource.uri for resource in await client.list_resources()] == [listed_uri]
+        assert (await client.read_resource(listed_uri)).text == "1"
+
+
+@pytest.mark.parametrize("uri", ["invalid", "http://"])
+def test_a_text_that_is_not_a_uri_is_refused(uri: str) -> None:
+    with pytest.raises(ValueError, match="Input should be a valid URL"):
+        FastMCP("t").resource(uri, name="one")(lambda: "1")
+
+
+@resource("x://marked", title="Marked")
+def marked() -> str:
+    return "1"
+
+
+async def test_a_marked_function_is_a_resource_of_its_own_name() -> None:
+    mcp = FastMCP("t")
+    mcp.add_resource(marked)
+    async with Client(mcp) as client:
+        assert [(item.name, item.title) for item in await client.list_resources()] == [("marked", "Marked")]
+    mark: Any = marked
+    assert (mark.__fastmcp__.title, mark.__fastmcp__.tags) == ("Marked", None)

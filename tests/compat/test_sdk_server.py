@@ -134,6 +134,8 @@ async def test_direct_calls_return_the_models_of_the_sdk_and_take_a_context() ->
     result = await mcp.call_tool("look", {}, context)
     assert isinstance(result, types.CallToolResult)
     assert (seen, result.structured_content, result.meta) == ([context], {"result": "seen"}, None)
+    async with Client(mcp) as client:
+        assert (await client.call_tool("quote", {"uri": "shop://terms"})).text == "Pay first."
     (part,) = await mcp.read_resource("shop://shelves/tea")
     assert (part.content, part.mime_type) == ('{\n  "shelf": "tea"\n}', "text/plain")
     prompt = await mcp.get_prompt("greet", {"name": "Ann"})

@@ -7,6 +7,7 @@ import re
 import shutil
 import tomllib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,7 +31,7 @@ class Suite:
         package: The peer's distribution, and the name of its package.
         asyncio_mode: Which async tests pytest-asyncio runs, as the peer has it: ``"auto"`` or ``"strict"``.
         names: The folders and modules that are run.
-        left_out: The folders, modules and tests that do not apply, with their reasons.
+        left_out: The folders, modules, tests and patterns of tests that do not apply, with their reasons.
     """
 
     package: str
@@ -47,7 +48,7 @@ class Suite:
     def reason_for(self, test: str) -> str | None:
         """Return why a test does not apply, None if it does."""
         for name, reason in self.left_out.items():
-            if test == name or test.startswith((f"{name}/", f"{name}::", f"{name}[")):
+            if test == name or test.startswith((f"{name}/", f"{name}::", f"{name}[")) or fnmatchcase(test, name):
                 return reason
         return None
 

@@ -235,7 +235,7 @@ def test_a_harmless_value_is_taken(value: str) -> None:
         ("menu://{a", "not supported"),
         ("menu://a}", "not supported"),
         ("menu://{#a}", "not supported"),
-        ("menu://{/a}", "not supported"),
+        ("menu://{.a}", "not supported"),
         ("menu://{a:3}", "not supported"),
         ("menu://{a b}", "not supported"),
         ("menu://x{?a,}", "not supported"),
@@ -403,3 +403,25 @@ def test_values_give_the_uri_that_matches_them(template: str, values: dict[str, 
 def test_a_uri_needs_the_values_of_its_path() -> None:
     with pytest.raises(KeyError):
         URITemplate("data://{a}").expand({})
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("shelves://browse{/path*}", "shelves://browse/fiction/sci-fi", {"path": ["fiction", "sci-fi"]}),
+        ("shelves://browse{/floor,name}", "shelves://browse/2/a%2Fb", {"floor": "2", "name": "a/b"}),
+        ("shelves://{town}{/name}/books", "shelves://Oslo/new/books", {"town": "Oslo", "name": "new"}),
+    ],
+)
+def test_values_of_a_path_expression_have_a_slash_before_them(
+    template: str, uri: str, values: dict[str, str | list[str]]
+) -> None:
+    parsed = URITemplate(template)
+    assert parsed.match(uri) == values
+    assert parsed.expand(values) == uri
+    assert parsed.match(uri.replace("/", "", 3)) is None
+
+
+def test_a_path_expression_takes_no_segment_that_leads_upwards() -> None:
+    with pytest.raises(UnsafeValueError):
+        URITemplate("shelves://browse{/path*}").match("shelves://browse/fiction/..")

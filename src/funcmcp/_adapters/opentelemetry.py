@@ -103,7 +103,7 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
                 context.log_variables = copy_context()
                 reply = await call_next(context)
                 if span.is_recording():
-                    _set_outcome(span, reply)
+                    _set_outcome(span, reply, context.error if exceptions else None)
                     _add_exception(span, context.error, has_text=exceptions)
                 return reply
         finally:
@@ -345,11 +345,14 @@ def _digest(session_id: str) -> str:
     return hashlib.sha256(session_id.encode()).hexdigest()[:16]
 
 
-def _set_outcome(span: Span, reply: Reply) -> None:
+def _set_outcome(span: Span, reply: Reply, error: BaseException | None) -> None:
+    """Set the attributes and the status of an answer; *error* gives a failed tool its description."""
     outcome = outcome_of(reply)
     span.set_attributes(outcome)
     if "error.type" in outcome:
-        message = None if reply.error is None else reply.message()["error"].get("message")
+        message = None if error is None else text_of(error)[:_LONGEST_TEXT]
+        if reply.error is not None:
+            message = reply.message()["error"].get("message")
         span.set_status(Status(StatusCode.ERROR, message))
 
 

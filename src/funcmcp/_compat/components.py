@@ -32,7 +32,7 @@ from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
 from funcmcp._compat.pages import with_page
 from funcmcp._compat.prompt_functions import converting, described_arguments
-from funcmcp._compat.resource_functions import check_template, read_values
+from funcmcp._compat.resource_functions import check_template, normalized_uri, read_values
 from funcmcp._compat.result_types import messages_of
 from funcmcp._compat.security import INHERIT_SECURITY
 from funcmcp._compat.task_config import TaskConfig, config_of
@@ -486,12 +486,17 @@ class Resource(Component):
             raise TypeError(f"{type(self).__name__} needs a uri.")
         super().__init__(fn or self._source(), name or str(uri), **options)
         self.has_function: bool = fn is not None
-        self.uri: str = str(uri)
+        self.uri: str = self.checked_uri(str(uri))
 
     @property
     def identifier(self) -> str:
         """The URI."""
         return self.uri
+
+    @classmethod
+    def checked_uri(cls, uri: str) -> str:
+        """Return a URI in the form in which FastMCP's clients send it; raise ValueError if it is not a URI."""
+        return normalized_uri(uri)
 
     def _source(self) -> Callable[..., Any]:
         """Return the function of a subclass."""
@@ -566,6 +571,11 @@ class ResourceTemplate(Resource):
             _check_name(fn, name)
         super().__init__(fn, uri, name, **options)
         self._parameters: dict[str, Any] | None = parameters
+
+    @classmethod
+    def checked_uri(cls, uri: str) -> str:
+        """Return a template unchanged."""
+        return uri
 
     @classmethod
     def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:

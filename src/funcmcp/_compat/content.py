@@ -572,11 +572,11 @@ def _messages(messages: Any) -> list[Any]:
     return [_message(item) if isinstance(item, PromptMessage) else item for item in messages]
 
 
-def _message(message: PromptMessage) -> content.Message:
+def _message(message: PromptMessage) -> Message:
     """Return a message of an earlier result as a message."""
     block = content.Text("")
     block.block = dict(message.content)
-    return content.Message(block, role=message.role)
+    return Message(block, role=message.role)
 
 
 def _wire_of(message: Any) -> Mapping[str, Any]:

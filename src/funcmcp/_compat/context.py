@@ -593,7 +593,7 @@ class Context(Generic[*Types]):
                 "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
                 "MCPServer.read_resource(uri, context) to receive and forward it."
             )
-        return read_contents(result)
+        return result if isinstance(result, list) else read_contents(result)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
         """Return the messages of a prompt of this server."""

@@ -26,7 +26,7 @@ _SERVER = frozenset(
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
         *("include_tags", "exclude_tags", "include_fastmcp_meta", "transforms", "providers", "resource_security"),
-        *("cache_ttl", "cache_scope", "client_log_level"),
+        *("telemetry_mode", "cache_ttl", "cache_scope", "client_log_level"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -38,7 +38,7 @@ _WITHOUT_MEANING = frozenset(
     {
         *("cache_expiration_seconds", "resource_prefix_format", "tool_serializer"),
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store"),
-        *("telemetry_mode", "request_state_security", "subscriptions"),
+        *("request_state_security", "subscriptions"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities"),
         *("http_app_path", "tool_transformations", "event_store_ttl"),
     }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _EXPRESSION = re.compile(r"\{([^}]+)\}")
 _NAME = re.compile(r"[\w-]+\*?")
+_NORMAL = re.compile(r"(?!(?:https?|wss?|ftp|file):)[a-z][a-z0-9+-]*://[a-z0-9_-]+(?:/[a-z0-9_-]+)*")
+"""URIs that `AnyUrl` leaves as they are."""
 _OPERATOR = re.compile(r"\{([+#./;])")
 _NAMES_IN_PATH = re.compile(r"\{([A-Za-z_][\w-]*,[^}]+)\}")
 _TRUE, _FALSE = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
@@ -44,6 +46,22 @@ def check_template(function: Callable[..., Any], uri: str, name: str | None) -> 
     names = {name for name, parameter in visible.items() if parameter.kind is not parameter.VAR_KEYWORD}
     if not keywords and not set(variables) <= names:
         raise ValueError(f"URI parameters {set(variables)} must be a subset of the function arguments: {names}")
+
+
+def normalized_uri(uri: str) -> str:
+    """Return the URI of a resource as pydantic's `AnyUrl` writes it, as which FastMCP lists it and its clients send it.
+
+    Raises:
+        ValueError: The text is not a URI.
+    """
+    if _NORMAL.fullmatch(uri):
+        return uri
+    from pydantic_core import Url, ValidationError  # noqa: PLC0415 - few URIs need it
+
+    try:
+        return str(Url(uri))
+    except ValidationError:
+        raise ValueError(f"Input should be a valid URL with a scheme, such as 'menu://today', not {uri!r}.") from None
 
 
 def needs_template(function: Callable[..., Any], uri: str) -> bool:

@@ -145,6 +145,11 @@ class Resource(components.Resource):
 
     converts_reads = False
 
+    @classmethod
+    def checked_uri(cls, uri: str) -> str:
+        """Return a URI unchanged."""
+        return uri
+
     async def read(self) -> str | bytes:
         """Return the contents: what the function returns, which is written as JSON if it is neither text nor bytes."""
         return await _contents(await super().read())
@@ -318,7 +323,7 @@ class ResourceTemplate(components.ResourceTemplate):
         Raises:
             ResourceSecurityError: The policy of the template rejects a value.
         """
-        values = super().matches(uri)
+        values = URITemplate(self.uri).unchecked_match(str(uri))
         if values is None:
             return None
         policy: ResourceSecurity = self.options.get("security") or ResourceSecurity()
@@ -326,9 +331,6 @@ class ResourceTemplate(components.ResourceTemplate):
         if rejected is not None:
             raise ResourceSecurityError(self.uri, rejected)
         return values
-
-    def _matched(self, name: str, value: Any) -> Any:  # noqa: ARG002 - the SDK has lists
-        return value
 
     async def create_resource(self, uri: str, params: dict[str, Any], context: Context | None = None) -> Any:
         """Return a resource with what the function returns for values, or its ``InputRequiredResult``.

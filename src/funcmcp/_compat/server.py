@@ -191,7 +191,7 @@ class FastMCP(ServerLists):
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
-        self._begin_middleware()
+        self._begin_middleware(options.get("telemetry_mode"))
         if self._include_tags is not None:
             self.enable(tags=self._include_tags, only=True)
         if self._exclude_tags is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._compat.components import ListedTool, with_tags
+from funcmcp._compat.content import PromptResult, meta_of
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
@@ -302,7 +303,7 @@ class ServerLists(ServerMiddleware):
         *,
         version: VersionSpec | None = None,
         **options: Any,
-    ) -> PromptAnswer:
+    ) -> PromptResult | PromptAnswer:
         """Return the messages of a prompt.
 
         Raises:
@@ -316,11 +317,16 @@ class ServerLists(ServerMiddleware):
             raise NotFoundError(f"Unknown prompt: {name!r}")
         return await self._render(name, arguments, version=prompt.version, **options)
 
-    async def _render(self, name: str, arguments: Mapping[str, Any] | None, **options: Any) -> PromptAnswer:
+    async def _render(
+        self, name: str, arguments: Mapping[str, Any] | None, **options: Any
+    ) -> PromptResult | PromptAnswer:
         try:
-            return PromptAnswer(await self.rendered(name, texts_of(arguments), **options))
+            answer = PromptAnswer(await self.rendered(name, texts_of(arguments), **options))
         except MCPError as error:
             raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+        if "input_requests" in answer or answer.get("resultType") == "input_required":
+            return answer
+        return PromptResult(answer.messages, answer.description, meta_of(answer))
 
 
 def _by(components: list[Any], attribute: str) -> dict[str, Any]:

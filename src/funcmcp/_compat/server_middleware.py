@@ -10,6 +10,7 @@ from funcmcp._compat.middleware_adapters import native_middleware
 from funcmcp._compat.middleware_switch import middleware_of
 from funcmcp._compat.notification_hooks import Handler, Notifications
 from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_overrides, direct_calls, pending_of
+from funcmcp._compat.spans import UnaskedSpans
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
 
@@ -113,8 +114,14 @@ class ServerMiddleware(ServerTransports):
         if not cls.__module__.startswith("funcmcp."):
             check_overrides(cls, ServerMiddleware)
 
-    def _begin_middleware(self) -> None:
-        """Add the middleware that calls methods which a subclass overrides."""
+    def _begin_middleware(self, telemetry_mode: str | None = None) -> None:
+        """Add the middleware that calls methods which a subclass overrides, and that makes spans.
+
+        Args:
+            telemetry_mode: FastMCP's option.
+        """
+        self._spans = UnaskedSpans(self.name, telemetry_mode)
+        self._server.add_middleware(self._spans, is_outermost=True)
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
         self.notifications = Notifications(self)
@@ -158,6 +165,11 @@ class ServerMiddleware(ServerTransports):
         if self._injected_tools:
             conditions = {"names": self._injected_tools, "components": {"tool"}}
             self._server.catalog.set_visibility(component_rule(conditions, shows=True))
+
+    def trace(self, *arguments: Any, **options: Any) -> None:
+        """Make spans of requests, as `MCPServer.trace` of funcmcp does, in place of those that are made unasked."""
+        self._spans.is_off = True
+        super().trace(*arguments, **options)
 
     def has_injected(self, component: Any) -> bool:
         """Return whether an injected tool has the name of a component, and so stays in its place."""

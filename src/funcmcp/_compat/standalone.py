@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _MARK = "__fastmcp__"
+_OPTIONS = frozenset(
+    {
+        *("annotations", "auth", "description", "exclude_args", "icons", "meta", "mime_type", "output_schema"),
+        *("security", "tags", "task", "timeout", "title", "version"),
+    }
+)
+"""Options of decorators that are attributes of the mark, as in FastMCP."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,13 @@ class Mark:
         if self.uri is None:
             return self.kind(function, self.name, **self.options)
         kind = ResourceTemplate if "{" in self.uri else Resource
-        return kind(function, self.uri, self.name, **self.options)
+        return kind.from_function(function, uri=self.uri, name=self.name, **self.options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an option of the decorator; None if it was not chosen."""
+        if name not in _OPTIONS:
+            raise AttributeError(f"Mark has no attribute {name!r}.", name=name)
+        return self.options.get(name)
 
 
 def mark_of(function: Any) -> Mark | None:

@@ -5,6 +5,7 @@ Templates may have these expressions:
 - `{a}`: one path segment or a part of it;
 - `{+a}`: any text, with reserved characters;
 - `{a*}`: segments of a path, as a list;
+- `{/a,b*}`: a slash before each value;
 - `{?q,r*}` and `{&q,r*}`: optional query parameters. `r*` has all values of `r`, as a list.
 
 Names may have hyphens, and the variable of ``{user-id}`` is ``user_id``. Values are not empty, except those of a query.
@@ -30,7 +31,7 @@ Values: TypeAlias = dict[str, str | list[str]]
 MAX_URI = 8192
 """Maximum number of characters. A longer URI does not match."""
 
-_EXPRESSION = re.compile(r"\{([+?&]?)([A-Za-z_][A-Za-z0-9_-]*\*?(?:,[A-Za-z_][A-Za-z0-9_-]*\*?)*)\}")
+_EXPRESSION = re.compile(r"\{([+?&/]?)([A-Za-z_][A-Za-z0-9_-]*\*?(?:,[A-Za-z_][A-Za-z0-9_-]*\*?)*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DRIVE_PATH = re.compile(r"[A-Za-z]:(/|$)")
@@ -237,13 +238,9 @@ class URITemplate:
                 uri += f"{'&' if has_query else '?'}{pairs}" if pairs else ""
                 has_query = has_query or bool(pairs)
                 continue
-            value = values[variable_name(names)]
-            if isinstance(value, list):
-                uri += "/".join(quote(str(segment), safe="") for segment in value)
-            elif operator == "+":
-                uri += quote(str(value), safe=_RESERVED)
-            else:
-                uri += quote(str(value), safe="/" if names.endswith("*") else "")
+            for name in names.split(","):
+                uri += "/" if operator == "/" else ""
+                uri += _expanded(values[variable_name(name)], name, is_reserved=operator == "+")
         return uri + _canonical(self.text[position:])
 
     def _expanded_query(self, names: str, values: Mapping[str, object]) -> str:
@@ -346,12 +343,25 @@ class URITemplate:
                 self._query += variables
                 self._names.update(zip(names.replace("*", "").split(","), variables, strict=True))
                 self.repeated |= {variable_name(name) for name in parameters if name.endswith("*")}
+            elif operator == "/":
+                for name in names.split(","):
+                    yield "/"
+                    yield _Variable(variable_name(name), exploded=name.endswith("*"))
             elif "," in names:
                 raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} instead of {{a,b}}.")
             else:
                 yield _Variable(variable_name(names), reserved=operator == "+", exploded=names.endswith("*"))
         if position < len(text):
             yield _check_literal(text[position:], text)
+
+
+def _expanded(value: object, name: str, *, is_reserved: bool) -> str:
+    """Return the text of a value in the path of a URI."""
+    if isinstance(value, list):
+        return "/".join(quote(str(segment), safe="") for segment in value)
+    if is_reserved:
+        return quote(str(value), safe=_RESERVED)
+    return quote(str(value), safe="/" if name.endswith("*") else "")
 
 
 def _widest(variables: list[_Variable]) -> int:
