@@ -28,6 +28,7 @@ BY_HAND = {"mcp"}
 _MIXIN = {"funcmcp._compat.mixin": ["MCPMixin", "mcp_prompt", "mcp_resource", "mcp_tool"]}
 _MANAGER = {"funcmcp._compat.component_routes": ["set_up_component_manager"]}
 EXTRAS: dict[str, dict[str, list[str]]] = {
+    "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillsDirectoryProvider"]},
     "fastmcp": {
         "funcmcp._compat.global_settings": ["Settings", "settings"],
         "funcmcp.compat.fastmcp.client": ["Client"],

@@ -191,6 +191,7 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/server_provider.py": "tests/compat/test_provider",
     "src/funcmcp/_compat/shelf.py": "tests/compat/test_provider",
     "src/funcmcp/_compat/standalone.py": "tests/compat/test_file_provider",
+    "src/funcmcp/_compat/agent_skills.py": "tests/compat/test_skill_providers",
     "src/funcmcp/_compat/pages.py": "tests/compat/test_apps",
     "src/funcmcp/_compat/request_parts.py": "tests/compat/test_dependencies",
     "src/funcmcp/_compat/result_types.py": "tests/compat/test_server",

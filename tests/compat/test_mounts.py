@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.compat import FastMCP
+from funcmcp.compat import FastMCP, PromptResult, ResourceResult
 from funcmcp.testing import Client
 
 
@@ -66,3 +66,15 @@ def test_a_mount_that_means_nothing_is_refused() -> None:
         mcp.mount(shop("a"), prefixes="x")
     with pytest.raises(ValueError, match="Cannot mount a server onto itself"):
         mcp.mount(mcp)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_meta_of_results_is_that_of_the_mounted_server(revision: str) -> None:
+    mcp, mounted = FastMCP("above"), FastMCP("mounted")
+    mounted.resource("x://one", name="one")(lambda: ResourceResult("1", meta={"a": 1}))
+    mounted.prompt(lambda: PromptResult("1", meta={"b": 2}), name="prompt")
+    mcp.mount(mounted, "p")
+    async with Client(mcp, revision=revision) as client:
+        read, prompt = await client.read_resource("x://p/one"), await client.get_prompt("p_prompt")
+    assert (read["_meta"]["a"], prompt["_meta"]["b"]) == (1, 2)
+    assert "mounted" not in str([read, prompt])

@@ -256,3 +256,25 @@ async def test_a_marked_function_is_a_resource_of_its_own_name() -> None:
         assert [(item.name, item.title) for item in await client.list_resources()] == [("marked", "Marked")]
     mark: Any = marked
     assert (mark.__fastmcp__.title, mark.__fastmcp__.tags) == ("Marked", None)
+
+
+async def test_keywords_take_the_variables_of_a_path() -> None:
+    mcp = FastMCP("t")
+
+    @mcp.resource("x://{a}/{b}/{c-d}")
+    def names(a: str, **others: int) -> Any:
+        return [a, others]
+
+    assert await read(mcp, "x://1/2/3") == ["1", {"b": 2, "c_d": 3}]
+
+
+async def test_instructions_can_be_changed_and_private_meta_is_not_shown() -> None:
+    mcp = FastMCP("t", instructions="one")
+    mcp.instructions = "two"
+    mcp.resource("x://a", name="a", meta={"own": 1, "fastmcp": {"_internal": 2}})(lambda: "1")
+    async with Client(mcp) as client:
+        assert (mcp.instructions, client.instructions) == ("two", "two")
+        [listed] = await client.list_resources()
+        part = (await client.read_resource("x://a"))["contents"][0]
+    assert "_internal" not in str(listed)
+    assert part["_meta"] == {"own": 1}

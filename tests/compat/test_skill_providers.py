@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from funcmcp.compat import ClaudeSkillsProvider, CodexSkillsProvider, FastMCP, SkillProvider, SkillsDirectoryProvider
+from funcmcp.compat.fastmcp.skills.provider import SkillsDirectoryProvider as AgentSkills
 from funcmcp.testing import Client
 
 
@@ -49,11 +50,13 @@ async def test_all_files_are_listed_on_request(folder: Path) -> None:
     assert "skill://deploy/docs/steps.md" in await uris(FastMCP("Server", providers=[provider]))
 
 
-@pytest.mark.parametrize("path", ["..%2F..%2Fsecret.txt", "../../secret.txt", "link.txt", "missing.txt", "docs"])
+@pytest.mark.parametrize(
+    "path", ["..%2F..%2Fsecret.txt", "../../secret.txt", "link.txt", "missing.txt", "docs", "C:%5Csecret.txt"]
+)
 async def test_nothing_outside_of_a_skill_is_read(folder: Path, path: str) -> None:
     (folder / "deploy" / "link.txt").symlink_to(folder.parent / "secret.txt")
     mcp = FastMCP("Server", providers=[SkillProvider(folder / "deploy")])
-    with pytest.raises(Exception, match=r"not found|must|segment"):
+    with pytest.raises(Exception, match=r"not found|must|segment|Invalid path"):
         await text(mcp, f"skill://deploy/{path}")
 
 
@@ -78,3 +81,17 @@ async def test_skills_of_programs_are_in_the_home_folder(folder: Path, monkeypat
     monkeypatch.setattr(Path, "home", lambda: folder.parent)
     assert "skill://deploy/SKILL.md" in await uris(FastMCP("Server", providers=[ClaudeSkillsProvider()]))
     assert await uris(FastMCP("Server", providers=[CodexSkillsProvider()])) == []
+
+
+@pytest.mark.parametrize("reload", [False, True])
+async def test_skills_of_the_newer_provider_are_listed(folder: Path, reload: bool) -> None:
+    (folder / "deploy" / "SKILL.md").write_text("---\nname: deploy\ndescription: Deploy.\n---\n# Deploy\n")
+    mcp = FastMCP("Server", providers=[AgentSkills([folder, folder / "missing"], reload=reload)])
+    async with Client(mcp) as client:
+        assert [skill.uri for skill in await client.list_skills()] == ["skill://deploy/SKILL.md"]
+    assert "# Deploy" in await text(mcp, "skill://deploy/SKILL.md")
+
+
+def test_a_skill_that_is_not_valid_stops_the_newer_provider(folder: Path) -> None:
+    with pytest.raises(ValueError, match="name"):
+        FastMCP("Server", providers=[AgentSkills(folder)])

@@ -111,7 +111,15 @@ def replaced(text: str, package: str, modules: Modules) -> str:
             start = lines[node.lineno - 1].encode()[: node.col_offset].decode()
             lines[node.lineno - 1 : node.end_lineno] = [f"{start}{'; '.join(statements)}{end}"]
     path = re.compile(rf"""(["'])({package}(?:\.\w+)+)\1""")
-    return path.sub(lambda match: f"{match[1]}{_moved_path(match[2], modules)}{match[1]}", "".join(lines))
+    text = path.sub(lambda match: f"{match[1]}{_moved_path(match[2], modules)}{match[1]}", "".join(lines))
+    in_texts = re.compile(rf"""from ({package}[\w.]*) import (\w+)(?=\n|\\n|["'])""")  # of files that a test writes
+    return in_texts.sub(lambda match: _moved_import(match, modules), text)
+
+
+def _moved_import(match: re.Match[str], modules: Modules) -> str:
+    """Return an import of one name in a text, from `funcmcp.compat` if it has the name."""
+    module, name = match.groups()
+    return match[0].replace(module, f"funcmcp.compat.{module}", 1) if name in modules.get(module, ()) else match[0]
 
 
 def _from_import(node: ast.ImportFrom, package: str, modules: Modules) -> Iterator[str]:

@@ -250,7 +250,7 @@ class Mounting:
                 return self._run(prompt, prompt.handler(inner, inner.request.params.get("arguments", {})), inner)
 
             params = {"name": prompt.name, "arguments": arguments}
-            return _result_of(await self._answer(context, prompt, params, run), "description", "messages")
+            return _result_of(await self._answer(context, prompt, params, run), "description", "messages", "_meta")
 
         return replace(self._shared(prompt), handler=get)
 
@@ -264,7 +264,7 @@ class Mounting:
             def run(inner: RequestContext) -> Awaitable[Any]:
                 return self._run(resource, resource.handler(inner, uri, values), inner)
 
-            return _result_of(await self._answer(context, resource, {"uri": uri}, run, values), "contents")
+            return _result_of(await self._answer(context, resource, {"uri": uri}, run, values), "contents", "_meta")
 
         return replace(self._shared(resource), handler=read)
 

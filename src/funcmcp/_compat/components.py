@@ -32,7 +32,7 @@ from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
 from funcmcp._compat.pages import with_page
 from funcmcp._compat.prompt_functions import converting, described_arguments
-from funcmcp._compat.resource_functions import check_template, normalized_uri, read_values
+from funcmcp._compat.resource_functions import check_template, normalized_uri, read_values, with_named_variables
 from funcmcp._compat.result_types import messages_of
 from funcmcp._compat.security import INHERIT_SECURITY
 from funcmcp._compat.task_config import TaskConfig, config_of
@@ -508,8 +508,14 @@ class Resource(Component):
         if "uri" not in options and "uri_template" not in options:
             options, name = {**options, "uri": name}, options.get("name")
         uri = options.get("uri", options.get("uri_template"))
+        fn = cls.with_variables(fn, str(uri))
         cls.check_function(fn, str(uri), name)
         return cls(fn, name=name or function_name(fn), **without(options, "name"))
+
+    @classmethod
+    def with_variables(cls, fn: Callable[..., Any], uri: str) -> Callable[..., Any]:  # noqa: ARG003 - for templates
+        """Return a function whose parameters are those that the URI fills."""
+        return fn
 
     @classmethod
     def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:
@@ -576,6 +582,11 @@ class ResourceTemplate(Resource):
     def checked_uri(cls, uri: str) -> str:
         """Return a template unchanged."""
         return uri
+
+    @classmethod
+    def with_variables(cls, fn: Callable[..., Any], uri: str) -> Callable[..., Any]:
+        """Return a function whose parameters are those that the URI fills: also those in its ``**kwargs``."""
+        return with_named_variables(fn, uri)
 
     @classmethod
     def check_function(cls, fn: Callable[..., Any], uri: str, name: str | None) -> None:

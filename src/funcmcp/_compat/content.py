@@ -341,6 +341,7 @@ class PromptResult(content.PromptResult):
     """
 
     __slots__ = ()
+    messages: list[Any]
 
     def __init__(self, messages: Any, description: str | None = None, meta: Mapping[str, Any] | None = None) -> None:
         super().__init__(_messages(messages), description=description, meta=meta)

@@ -13,7 +13,7 @@ from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url, question_of
+from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
@@ -495,8 +495,10 @@ class Context(Generic[*Types]):
             ToolError: The client does not support forms, or its answer does not fit.
         """
         if schema is not None or self._is_of_sdk:
-            question = question_of(schema if response_type is None else response_type)
-            return answered(await self._inner.elicit(message, question))
+            from funcmcp._compat.sdk_forms import SDKForm  # noqa: PLC0415 - loads pydantic
+
+            question = SDKForm(message, schema if response_type is None else response_type)
+            return answered(await self._inner._ask_one(question, None))  # noqa: SLF001 - a part of it
         from funcmcp._compat.forms import form_of  # noqa: PLC0415 - loads pydantic
 
         form = form_of(response_type, response_title, response_description)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from funcmcp._authoring.calling.questions import Elicit as FormQuestion
 from funcmcp._authoring.calling.questions import ListRoots as RootsQuestion
 from funcmcp._authoring.calling.questions import Sample as ModelQuestion
 from funcmcp._authoring.results.content import Content
@@ -20,7 +19,7 @@ from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.context import get_context
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult, answered, question_of
+from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult, answered
 from funcmcp._compat.errors import ToolError
 from funcmcp._compat.sampling import sampling_messages
 from funcmcp._protocol.errors import MISSING_CLIENT_CAPABILITY, MCPError
@@ -66,8 +65,9 @@ class PendingError(Exception):
 
 def form_question(message: str, schema: Any) -> OpenQuestion:
     """Return a form for the user."""
-    question = FormQuestion(message, question_of(schema))
-    return OpenQuestion(question, "form elicitation", {"elicitation": {"form": {}}}, answered)
+    from funcmcp._compat.sdk_forms import SDKForm  # noqa: PLC0415 - loads pydantic
+
+    return OpenQuestion(SDKForm(message, schema), "form elicitation", {"elicitation": {"form": {}}}, answered)
 
 
 def model_question(messages: Any, max_tokens: int, options: Mapping[str, Any]) -> OpenQuestion:

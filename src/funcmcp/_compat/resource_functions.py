@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from funcmcp._authoring.signatures.annotations import union_members, without_marks
-from funcmcp._authoring.signatures.partials import signature_of
+from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
-from funcmcp._compat.functions import adapted
+from funcmcp._compat.functions import adapted, set_signature
 from funcmcp._protocol.errors import InvalidParams
 
 if TYPE_CHECKING:
@@ -46,6 +47,33 @@ def check_template(function: Callable[..., Any], uri: str, name: str | None) -> 
     names = {name for name, parameter in visible.items() if parameter.kind is not parameter.VAR_KEYWORD}
     if not keywords and not set(variables) <= names:
         raise ValueError(f"URI parameters {set(variables)} must be a subset of the function arguments: {names}")
+
+
+def with_named_variables(function: Callable[..., Any], uri: str) -> Callable[..., Any]:
+    """Return the function of a template that takes ``**kwargs`` with a parameter for each variable of the path."""
+    parameters = signature_of(function).parameters
+    keywords = [name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_KEYWORD]
+    path, _ = _names_in(uri)
+    names = sorted({_variable(name) for name in path} - parameters.keys())
+    if not keywords or not names:
+        return function
+
+    def call(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    async def call_async(**arguments: Any) -> Any:
+        return await function(**arguments)
+
+    wrapper: Any = call_async if is_async(function) else call
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):  # a name that is not known yet, or an object that is called
+        hints = {}
+    of_variables = dict.fromkeys(names, hints.get(keywords[0], str))
+    set_signature(wrapper, function, {**hints, **of_variables}, keywords)
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    wrapper.__signature__ = inspect.Signature([*wrapper.__signature__.parameters.values(), *added])
+    return cast("Callable[..., Any]", wrapper)
 
 
 def normalized_uri(uri: str) -> str:

@@ -20,7 +20,7 @@ from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
-from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
+from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.errors import UnknownFeatureError
 from funcmcp._compat.functions import (
@@ -209,8 +209,12 @@ class FastMCP(ServerLists):
 
     @property
     def instructions(self) -> str | None:
-        """The guidance for the client's model. Choose it in the constructor."""
-        return self._server.options.instructions
+        """The guidance for the client's model."""
+        return self._server.results.instructions
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        self._server.results.instructions = text
 
     @property
     def version(self) -> str:
@@ -969,6 +973,8 @@ def _common(component: Component, options: dict[str, Any]) -> Any:
     chosen.setdefault("timeout", None)
     if "icons" in chosen:
         chosen["icons"] = icons_of(chosen["icons"])
+    if "meta" in chosen:
+        chosen["meta"] = result_meta(chosen["meta"])
     return chosen
 
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import mimetypes
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _logger = logging.getLogger("funcmcp.compat")
+_DRIVE = re.compile(r"[A-Za-z]:")
+"""The beginning of paths on other drives of Windows."""
+
 _MANIFEST = "_manifest"
 _MAX_DESCRIPTION = 200
+
+
+class SkillPathError(ResourceNotFoundError, ValueError):
+    """A path leads out of the folder of a skill."""
+
+
+class SkillFiles(ResourceTemplate):
+    """The files of a skill.
+
+    Args:
+        skill: The skill.
+    """
+
+    def __init__(self, skill: SkillInfo) -> None:
+        def read(path: str) -> str | bytes:
+            return skill.contents(path)
+
+        options = {"description": f"Access files within {skill.name}", "mime_type": "application/octet-stream"}
+        super().__init__(read, f"{skill.uri_prefix}{{path*}}", f"{skill.name}_files", **options)
+        self._skill = skill
+
+    async def create_resource(self, uri: str, params: dict[str, Any]) -> Resource:
+        """Return the resource of a file; raise SkillPathError if it is not in the folder."""
+        path = str(params.get("path", ""))
+        self._skill.place_of(path)
+        options = {"description": f"File from {self._skill.name} skill", "mime_type": _media_type(path)}
+        return Resource(lambda: self._skill.contents(path), uri, f"{self._skill.name}/{path}", **options)
 
 
 @dataclass(frozen=True)
@@ -74,14 +105,21 @@ class SkillInfo:
         files = [{"path": file.path, "size": file.size, "hash": file.hash} for file in self.files]
         return json.dumps({"skill": self.name, "files": files}, indent=2)
 
+    def place_of(self, path: str) -> Path:
+        """Return where a file is; raise SkillPathError if it is not in the folder."""
+        place = _inside(self.path, path)
+        if place is None:
+            raise SkillPathError(f"Invalid path: {path}")
+        return place
+
     def contents(self, path: str) -> str | bytes:
         """Return what a file contains.
 
         Raises:
             ResourceNotFoundError: The file does not exist, or is not in the folder.
         """
-        place = _inside(self.path, path)
-        if place is None or not place.is_file():
+        place = self.place_of(path)
+        if not place.is_file():
             raise ResourceNotFoundError(f"File not found: {path}")
         data = place.read_bytes()
         if path == self.main_file or _media_type(path).startswith("text/"):
@@ -133,22 +171,7 @@ class SkillProvider(Provider):
         return self._file(path) if is_listed and any(file.path == path for file in self.skill_info.files) else None
 
     async def _list_resource_templates(self) -> Sequence[Any]:
-        if self._supporting_files != "template":
-            return []
-        skill = self.skill_info
-
-        def read(path: str) -> str | bytes:
-            return skill.contents(path)
-
-        return [
-            ResourceTemplate(
-                read,
-                f"{skill.uri_prefix}{{path*}}",
-                f"{skill.name}_files",
-                description=f"Access files within {skill.name}",
-                mime_type="application/octet-stream",
-            )
-        ]
+        return [SkillFiles(self.skill_info)] if self._supporting_files == "template" else []
 
     def _main_file(self) -> Resource:
         skill = self.skill_info
@@ -335,7 +358,7 @@ def _stays(folder: Path, path: Path) -> bool:
 
 def _inside(folder: Path, path: str) -> Path | None:
     """Return a file below a folder, which is resolved; None if it is not there, also by a link."""
-    if "\0" in path:
+    if "\0" in path or _DRIVE.match(path):
         return None
     place = (folder / path).resolve()
     return place if place.is_relative_to(folder) else None

@@ -349,7 +349,7 @@ class SkillsProvider(Provider):
         folder: The folder.
     """
 
-    refresh = RELOAD_SECONDS
+    refresh: float | None = RELOAD_SECONDS
     is_quick = True
     components = frozenset({"resource", "skill"})
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
-    from funcmcp.compat import SkillsDirectoryProvider as SkillsDirectoryProvider
+    from funcmcp._compat.agent_skills import SkillsDirectoryProvider as SkillsDirectoryProvider
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
-        "funcmcp.compat": [
+        "funcmcp._compat.agent_skills": [
             "SkillsDirectoryProvider",
         ],
     })
