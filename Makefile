@@ -39,6 +39,7 @@ slow-servers:
 	scripts/setup-firefox.sh
 	scripts/setup-converters.sh
 	scripts/setup-upstreams.sh
+	scripts/setup-peers.sh
 
 # A part of the suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready

@@ -37,6 +37,7 @@ BESIDE_THE_MIRROR = {
     "fuzz": "the fuzz targets",
     "loops": "one server in the event loops of test frameworks, threads and notebooks",
     "page": "the page at the endpoint in a browser",
+    "peers": "the tests of FastMCP and the official SDK",
     "proxy": "proxies in front of published, scripted and hostile servers",
     "samples": "the samples",
     "sign_in": "attacks on a sign-in with a proxy, and clients that sign in",

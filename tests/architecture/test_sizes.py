@@ -38,7 +38,6 @@ STAND_ALONE = {
     "funcmcp._authoring.schemas.hash_limits": "A defence of its own against values with equal hashes.",
     "funcmcp._client.orphans": "A program of its own, which outlives the process.",
     "funcmcp._oauth_proxy.renewals": "Memory between requests; the settings only hold it.",
-    "funcmcp._compat.direct_calls": "What calls return and raise, which knows no lists.",
     "funcmcp._page.app_frame": "Another document, with a policy of its own.",
     "funcmcp._transports.http.admission.this_machine": "Which requests are refused, whatever the options are.",
     "funcmcp._providers.uri_references": "Where the protocol names resources; the prefix is one user of these places.",

@@ -12,10 +12,12 @@ from funcmcp import MCPServer
 from funcmcp.compat import (
     AccessToken,
     AuthContext,
+    AuthMiddleware,
     AuthorizationError,
     FastMCP,
     StaticTokenVerifier,
     Tool,
+    VersionSpec,
     get_access_token,
     require_roles,
     require_scopes,
@@ -214,6 +216,37 @@ async def test_searches_do_not_find_hidden_tools() -> None:
         search = {"name": "search_tools", "arguments": {"query": "close"}}
         assert '"close"' in str((await admin.send("tools/call", **search))["result"]).replace("'", '"')
         assert '"close"' not in str((await reader.send("tools/call", **search))["result"]).replace("'", '"')
+
+
+async def test_middleware_checks_the_version_that_a_request_names() -> None:
+    check = restrict_tag("secret", scopes=["admin"])
+    mcp = FastMCP("x", auth=StaticTokenVerifier(TOKENS), middleware=[AuthMiddleware(check)], stateless_http=True)
+    mcp.tool(lambda: "old", name="price", version="1", tags={"secret"})
+    mcp.tool(lambda: "new", name="price", version="2")
+    async with callers(mcp) as (admin, reader):
+        old = {"name": "price", "arguments": {}, "_meta": {"fastmcp": {"version": "1"}}}
+        assert "insufficient scope" in str(await reader.send("tools/call", **old))
+        assert "'old'" in str(await admin.send("tools/call", **old))
+        assert "'new'" in str(await reader.send("tools/call", name="price", arguments={}))
+    with pytest.raises(AuthorizationError, match="insufficient permissions"):
+        await mcp.call_tool("price", version=VersionSpec(lt="2"))
+
+
+async def test_a_component_is_found_by_those_who_may_use_it() -> None:
+    mcp = protected_shop()
+
+    @mcp.tool
+    async def look() -> list[bool]:
+        found = [await mcp.get_tool("close"), await mcp.get_resource("data://books"), await mcp.get_tool("menu")]
+        return [item is not None for item in found]
+
+    async with callers(mcp) as (admin, reader):
+        call = {"name": "look", "arguments": {}}
+        assert (await admin.send("tools/call", **call))["result"]["structuredContent"] == {"result": [True] * 3}
+        assert (await reader.send("tools/call", **call))["result"]["structuredContent"] == {
+            "result": [False, False, True]
+        }
+    assert await mcp.get_tool("close") is None
 
 
 async def test_a_direct_call_within_a_request_has_the_caller_of_the_request() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -230,3 +231,21 @@ async def test_programs_read_the_private_managers() -> None:
     assert (await mcp._resource_manager.get_resource("shop://terms")).uri == "shop://terms"
     with pytest.raises(ResourceNotFoundError):
         await mcp._resource_manager.get_resource("shop://none")
+
+
+async def test_results_and_capabilities_have_attributes_without_the_package_mcp(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("mcp.types", "mcp_types"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    mcp = MCPServer("Shop")
+
+    @mcp.tool()
+    def look(ctx: Context) -> list[Any]:
+        capabilities = ctx.session.client_capabilities
+        return [capabilities.roots.list_changed, capabilities.sampling]
+
+    async with Client(mcp, roots=[{"uri": "file:///a"}], revision="2025-11-25") as client:
+        assert (await client.call_tool("look")).structured_content == {"result": [None, None]}
+    result = await shop().call_tool("price", {"item": "tea"})
+    assert (result.content[0].text, result.structured_content, result.is_error) == ("5", {"result": 5}, False)

@@ -32,12 +32,14 @@ class Suite:
         asyncio_mode: Which async tests pytest-asyncio runs, as the peer has it: ``"auto"`` or ``"strict"``.
         names: The folders and modules that are run.
         left_out: The folders, modules, tests and patterns of tests that do not apply, with their reasons.
+        part: The folders and modules of which `test_part.py` runs the tests in each run of funcmcp's own.
     """
 
     package: str
     asyncio_mode: str
     names: list[str]
     left_out: dict[str, str]
+    part: list[str]
 
     @property
     def tests(self) -> Path:
@@ -47,10 +49,15 @@ class Suite:
 
     def reason_for(self, test: str) -> str | None:
         """Return why a test does not apply, None if it does."""
-        for name, reason in self.left_out.items():
-            if test == name or test.startswith((f"{name}/", f"{name}::", f"{name}[")) or fnmatchcase(test, name):
-                return reason
-        return None
+        return next((reason for name, reason in self.left_out.items() if is_below(test, (name,))), None)
+
+
+def is_below(test: str, names: tuple[str, ...]) -> bool:
+    """Return whether one of the names is a test, a pattern of it, its class, its module or a folder above it."""
+    return any(
+        test == name or test.startswith((f"{name}/", f"{name}::", f"{name}[")) or fnmatchcase(test, name)
+        for name in names
+    )
 
 
 def suites() -> dict[str, Suite]:
@@ -62,6 +69,7 @@ def suites() -> dict[str, Suite]:
             table["asyncio_mode"],
             table["names"],
             {name: group["reason"] for group in table.get("left_out", []) for name in group["names"]},
+            table["part"],
         )
         for suite, table in tables.items()
     }

@@ -12,10 +12,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 from xml.etree import ElementTree as ET
 
-from tests.peers.prepared import HERE, prepare, suites
+from tests.peers.prepared import HERE, is_below, prepare, suites
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,8 @@ Outcomes: TypeAlias = "dict[str, str]"
 REPOSITORY = HERE.parents[1]
 PYTHON = REPOSITORY / ".servers" / "peers" / "bin" / "python"
 WORK = REPOSITORY / ".servers" / "peers" / "work"
+PART = HERE / "part.json"
+"""Which tests of the parts pass, as `test_part.py` expects it."""
 PAGE = REPOSITORY / "docs" / "development" / "peers-tests.md"
 _PASSED = "passed"
 _PYTEST = """\
@@ -131,6 +133,26 @@ def _name(classname: str, name: str) -> str:
     return "::".join(["/".join(parts[: len(parts) - len(classes)]) + ".py", *classes, name])
 
 
+class Part(TypedDict):
+    """The tests of a suite's part that count.
+
+    Attributes:
+        passed: How many pass.
+        failed: The others.
+    """
+
+    passed: int
+    failed: list[str]
+
+
+def part_of(suite: Suite, outcomes: Mapping[str, str]) -> Part:
+    """Return which tests of a suite's part pass on funcmcp."""
+    names = tuple(suite.part)
+    tests = [test for test in outcomes if is_below(test, names) and suite.reason_for(test) is None]
+    failed = sorted(test for test in tests if outcomes[test] != _PASSED)
+    return {"passed": len(tests) - len(failed), "failed": failed}
+
+
 def counted(suite: Suite, original: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, Counter[str]]:
     """Return for each folder how many tests count, pass and are left out."""
     table: dict[str, Counter[str]] = {}
@@ -162,6 +184,9 @@ def page_of(results: Mapping[str, dict[str, Counter[str]]]) -> str:
         "the package's. The peers' clients connect in memory. A test counts if it passes on the original.",
         "`tests/peers/suites.toml` names the folders, and the tests that do not apply with their reasons. The script",
         "writes this page.",
+        "",
+        "Where `make peers` has run once, `make test` runs a part of the tests. It compares them with",
+        "`tests/peers/part.json`, which `make peers` writes, too.",
     ]
     for name, table in results.items():
         total: Counter[str] = Counter()
@@ -183,7 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suites", nargs="*", help="fastmcp or mcp; both if there is none")
     wanted = parser.parse_args().suites
-    results = {}
+    results, parts = {}, json.loads(PART.read_text("utf-8"))
     for name, suite in suites().items():
         if wanted and name not in wanted:
             continue
@@ -191,6 +216,8 @@ def main() -> None:
         ours = outcomes(suite, WORK / f"{name}-funcmcp", on_funcmcp=True)
         (WORK / f"{name}.json").write_text(json.dumps({"original": original, "funcmcp": ours}, indent=1), "utf-8")
         results[f"{suite.tests.parent.name}"] = counted(suite, original, ours)
+        parts[name] = part_of(suite, ours)
+    PART.write_text(json.dumps(parts, indent=1) + "\n", "utf-8")
     PAGE.write_text(page_of(results), "utf-8")
     print(page_of(results))
 

@@ -19,6 +19,8 @@ from funcmcp._objects.public_names import public
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from funcmcp._compat.versions import VersionSpec
+
 
 @public("funcmcp.compat")
 class AuthMiddleware(Middleware):
@@ -57,18 +59,18 @@ class AuthMiddleware(Middleware):
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Refuse the call of a tool that checks refuse."""
         name = context.message.name
-        await self._check(f"tool {name!r}", context, lambda server: server.get_tool(name))
+        await self._check(f"tool {name!r}", context, lambda server, version: server.get_tool(name, version))
         return await call_next(context)
 
     async def check_resource_access(self, context: MiddlewareContext[Any]) -> None:
         """Refuse a resource that checks refuse."""
         uri = str(context.message.uri)
-        await self._check(f"resource {uri!r}", context, lambda server: _resource(server, uri))
+        await self._check(f"resource {uri!r}", context, lambda server, version: _resource(server, uri, version))
 
     async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Refuse a prompt that checks refuse."""
         name = context.message.name
-        await self._check(f"prompt {name!r}", context, lambda server: server.find_prompt(name))
+        await self._check(f"prompt {name!r}", context, lambda server, version: server.find_prompt(name, version))
         return await call_next(context)
 
     async def _allowed(self, components: Any) -> Any:
@@ -92,10 +94,11 @@ class AuthMiddleware(Middleware):
         if not isinstance(reference, dict) or context.fastmcp_context is None:
             return False
         server: Any = context.fastmcp_context.fastmcp
+        version = context.fastmcp_context.requested_version
         if reference.get("type") == "ref/prompt":
-            component = await server.find_prompt(str(reference.get("name")))
+            component = await server.find_prompt(str(reference.get("name")), version)
         else:
-            component = await _resource(server, str(reference.get("uri")))
+            component = await _resource(server, str(reference.get("uri")), version)
         return component is None or await self._allows(AuthContext(caller.token, component))
 
     async def _check(self, name: str, context: MiddlewareContext[Any], find: _Find) -> None:
@@ -112,7 +115,7 @@ class AuthMiddleware(Middleware):
         if caller.is_trusted:
             return
         server: Any = context.fastmcp_context.fastmcp
-        component = await find(server)
+        component = await find(server, context.fastmcp_context.requested_version)
         if component is None:
             raise AuthorizationError(f"Authorization failed for {name}: not found or not authorized")
         passes, missing = await run_auth_checks_with_shortfall(self.auth, AuthContext(caller.token, component))
@@ -141,13 +144,13 @@ class AuthMiddleware(Middleware):
         return sorted(scopes)
 
 
-async def _resource(server: Any, uri: str) -> Any:
-    """Return the resource of a URI, or the template that it matches; None without."""
-    return await server.get_resource(uri) or await server.get_resource_template(uri)
+async def _resource(server: Any, uri: str, version: VersionSpec | None) -> Any:
+    """Return the resource of a URI, or the template that it matches, in a version; None without."""
+    return await server.get_resource(uri, version) or await server.get_resource_template(uri, version)
 
 
 class _Find(Protocol):
     """Returns a component of a server."""
 
-    def __call__(self, server: Any, /) -> Awaitable[Any]:
-        """Return the component; None if it does not exist."""
+    def __call__(self, server: Any, version: VersionSpec | None, /) -> Awaitable[Any]:
+        """Return the component in the version that a request names; None if it does not exist."""

@@ -245,32 +245,52 @@ def current_caller() -> Caller:
         return Caller(is_trusted=False, token=None)
 
 
+class Condition:
+    """The checks of a component as a condition on which callers have it.
+
+    Args:
+        component: The component.
+    """
+
+    def __init__(self, component: Any) -> None:
+        self._component = component
+
+    async def __call__(self, feature: Feature, request: RequestContext) -> bool:
+        """Return whether the caller of a request has the feature of the component."""
+        return await self.allows(feature, caller_of(request))
+
+    async def allows(self, feature: Feature, caller: Caller) -> bool:
+        """Return whether a caller has the feature of the component."""
+        if caller.is_trusted:
+            return True
+        context = AuthContext(caller.token, _with_tags(self._component, feature.tags))
+        try:
+            return await run_auth_checks(self._component.auth, context)
+        except AuthorizationError:
+            return False
+
+
+async def allows(feature: Feature) -> bool:
+    """Return whether the caller of the request that runs now has a feature; one without a token outside of requests."""
+    condition = feature.shown_if
+    return not isinstance(condition, Condition) or await condition.allows(feature, current_caller())
+
+
 def condition_of(component: Any) -> ShownIf | None:
     """Return the condition on which callers have a component; None if every caller has it.
 
     Raises:
         TypeError: ``auth`` of the component is neither a check nor a list of checks.
     """
-    checks = component.auth
-    if checks is None:
+    if component.auth is None:
         return None
-    for check in _listed(checks):
+    for check in _listed(component.auth):
         if isinstance(check, Mapping | str) or not callable(check):
             raise TypeError(
                 f"auth of the {component.kind} {component.name} must be a function such as require_scopes(...), or a "
                 f"list of them, not {type(check).__name__}."
             )
-
-    async def is_shown(feature: Feature, request: RequestContext) -> bool:
-        caller = caller_of(request)
-        if caller.is_trusted:
-            return True
-        try:
-            return await run_auth_checks(checks, AuthContext(caller.token, _with_tags(component, feature.tags)))
-        except AuthorizationError:
-            return False
-
-    return is_shown
+    return Condition(component)
 
 
 def _with_tags(component: Any, tags: frozenset[str]) -> Any:

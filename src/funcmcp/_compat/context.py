@@ -19,10 +19,12 @@ from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._compat.session_visibility import as_dicts, rules_of
+from funcmcp._compat.versions import VersionSpec
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.levels import LEVELS
+from funcmcp._server.catalog.versions import requested_version
 from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
@@ -335,6 +337,12 @@ class Context(Generic[*Types]):
     def principal(self) -> Principal | None:
         """The caller; None for one without credentials."""
         return self._request.principal
+
+    @property
+    def requested_version(self) -> VersionSpec | None:
+        """The version of a component that the request names; None if it names none."""
+        version = requested_version(self._request.request.params)
+        return None if version is None else VersionSpec(eq=version)
 
     @property
     def is_of_user(self) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.content import block_of, meta_of
 from funcmcp._compat.editable import Editable
-from funcmcp._compat.errors import NotFoundError, ToolError
+from funcmcp._compat.errors import AuthorizationError, NotFoundError, ToolError
 from funcmcp._compat.serialization import serialized
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import INVALID_PARAMS, MCPError, UnknownFeature
+from funcmcp._server.exception_groups import meaning_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
+
+    from funcmcp._server.calls.context import RequestContext
 
 
 class CalledTool(Editable, objects.CallToolResult):
@@ -44,6 +48,22 @@ def plain_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
+_refusals: ContextVar[list[AuthorizationError] | None] = ContextVar("funcmcp_compat_refusals", default=None)
+"""The refusals of the direct call that runs now, which its caller gets as exceptions."""
+
+
+def note_refusal(request: RequestContext) -> None:
+    """Keep the AuthorizationError with which a direct call has failed, for its caller."""
+    refusals = _refusals.get()
+    if refusals is None or not request.by_author or request.error is None:
+        return
+    error: BaseException | None = meaning_of(request.error)
+    while error is not None and not isinstance(error, AuthorizationError):  # the error for clients has it as its cause
+        error = error.__cause__
+    if error is not None:
+        refusals.append(error)
+
+
 async def called(tool: str, call: Awaitable[dict[str, Any]], *, raise_on_error: bool) -> CalledTool:
     """Return the result of a call.
 
@@ -53,15 +73,22 @@ async def called(tool: str, call: Awaitable[dict[str, Any]], *, raise_on_error: 
         raise_on_error: Whether a failure of the tool is an exception.
 
     Raises:
+        AuthorizationError: Middleware has refused the call.
         NotFoundError: The tool does not exist.
         ToolError: The tool failed, or the arguments are not valid.
     """
+    outer, refusals = _refusals.get(), list[AuthorizationError]()
+    _refusals.set(refusals)
     try:
         result = CalledTool(await call)
     except MCPError as error:
         if error.code == INVALID_PARAMS and isinstance(error.__cause__, UnknownFeature):
             raise NotFoundError(f"Unknown tool: {tool!r}") from error
         raise
+    finally:
+        _refusals.set(outer)
+    if raise_on_error and result.is_error and refusals:
+        raise refusals[-1]
     if raise_on_error and result.is_error:
         raise ToolError(result.text)
     return result

@@ -173,13 +173,14 @@ def model_of(name: str, wire: dict[str, Any]) -> Any:
 
     Args:
         name: The model's name.
-        wire: The object. If the model does not take it, its members are attributes.
+        wire: The object. If there is no such model, or it does not take the object, its members are attributes.
     """
     types: Any = sys.modules.get("mcp.types") or sys.modules.get("mcp_types")
     if types is None:
         types = importlib.import_module("funcmcp._compat.sdk_types")
+    model = getattr(types, name, None)
     try:
-        return getattr(types, name).model_validate(wire)
+        return Members(wire) if model is None else model.model_validate(wire)
     except ValueError:
         return Members(wire)
 

@@ -22,6 +22,7 @@ from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
 from funcmcp._compat.context import Call, Context, context_variable, get_context
+from funcmcp._compat.direct_calls import note_refusal
 from funcmcp._compat.errors import UnknownFeatureError
 from funcmcp._compat.functions import (
     adapted,
@@ -795,6 +796,7 @@ class FastMCP(ServerLists):
             await apply_rules(self._server, request, rules, by_author=by_author)
         with self._active_context(request):
             reply = await call_next(request)
+            note_refusal(request)
             if self._completion is not None and request.request.method == "completion/complete":
                 return await complete_unknown(self._completion, request, reply)
             return reply

@@ -227,6 +227,8 @@ class ServerLists(ServerMiddleware):
     async def _visible(self, method: str, listed: type[Any]) -> list[Any]:
         """Return the components of a list that clients see, or the session of the request that runs, in all versions.
 
+        Those that checks of authorization refuse the caller are left out.
+
         No middleware takes part, so that middleware itself can look at components.
         """
         features = await self._direct_features(method, self._client_rules())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
+    from funcmcp._compat.sdk_apps import Apps, ResourceCsp, ResourcePermissions, client_supports_apps
     from funcmcp._compat.sdk_components import (
         BinaryResource,
         DirectoryResource,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.security import ResourceSecurityError
 
 _HOMES = {
+    "_compat.sdk_apps": ["Apps", "ResourceCsp", "ResourcePermissions", "client_supports_apps"],
     "_compat.sdk_components": [
         "BinaryResource",
         "DirectoryResource",
@@ -60,6 +62,7 @@ _CLIENT = ["Client", "ClientSession", "ClientSessionGroup", "StdioServerParamete
 """Names of the SDK's client, for which its package has to be installed."""
 
 __all__ = [
+    "Apps",
     "BinaryResource",
     "DirectoryResource",
     "Extension",
@@ -69,11 +72,14 @@ __all__ = [
     "Prompt",
     "Resource",
     "ResourceBinding",
+    "ResourceCsp",
+    "ResourcePermissions",
     "ResourceSecurityError",
     "ResourceTemplate",
     "TextResource",
     "Tool",
     "ToolBinding",
+    "client_supports_apps",
     "require_client_extension",
 ]
 
