@@ -52,6 +52,7 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/sdk_features.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/sdk_managers.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/content_blocks.py": "tests/compat/test_tool_output and test_content",
+    "src/funcmcp/_compat/typed_dicts.py": "tests/compat/test_server and test_tool_output",
     "src/funcmcp/_compat/schema_merging.py": "tests/compat/test_tool_transforms",
     "src/funcmcp/_compat/serialization.py": "tests/compat/test_tool_output",
     "src/funcmcp/_compat/tool_registration.py": "tests/compat/test_tool_output",

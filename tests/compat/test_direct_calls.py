@@ -25,6 +25,12 @@ async def test_calls_in_the_process_return_and_raise_what_fastmcp_does() -> None
         await asyncio.Event().wait()
         return "never"
 
+    @mcp.tool(timeout=0.0)
+    def never() -> str:
+        return "never"
+
+    with pytest.raises(ToolError, match=r"^Tool 'never' execution timed out after 0.0s$"):
+        await mcp.call_tool("never")
     order = uuid.uuid4()
     arguments = {"day": dt.date(2026, 1, 1), "by": dt.timedelta(days=1), "order": order}
     result = await mcp.call_tool("later", arguments)

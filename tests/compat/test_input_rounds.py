@@ -43,8 +43,7 @@ async def reply(_: dict[str, Any]) -> dict[str, Any]:
 async def test_a_function_asks_and_reads_the_answers_and_its_state(kind: type[FastMCP]) -> None:
     expected = "tea: {'size': 'big'} for tea"
     async with Client(asking(kind), revision="2026-07-28", elicit=reply) as client:
-        if kind is MCPServer:
-            assert (await client.call_tool("answer", {"name": "tea"})).text == expected
+        assert (await client.call_tool("answer", {"name": "tea"})).text == expected
         prompt = await client.get_prompt("answer", {"name": "tea"})
         assert prompt.messages[0].content.text == expected
         assert (await client.read_resource("shop://tea")).text == expected
@@ -65,11 +64,15 @@ async def test_the_state_is_sealed_for_its_request() -> None:
         assert result["content"][0]["text"] == "tea: {'size': 'big'} for tea"
 
 
-async def test_a_client_of_the_handshake_era_gets_an_error() -> None:
-    async with Client(asking(MCPServer), revision="2025-11-25", elicit=reply) as client:
-        with pytest.raises(MCPError, match="Handler returned an invalid result") as error:
+@pytest.mark.parametrize(
+    ("kind", "problem", "code"),
+    [(MCPServer, "Handler returned an invalid result", -32603), (FastMCP, "only exists at MCP 2026-07-28", -32602)],
+)
+async def test_a_client_of_the_handshake_era_gets_an_error(kind: type[FastMCP], problem: str, code: int) -> None:
+    async with Client(asking(kind), revision="2025-11-25", elicit=reply) as client:
+        with pytest.raises(MCPError, match=problem) as error:
             await client.call_tool("answer", {"name": "tea"})
-        assert error.value.code == -32603
+        assert error.value.code == code
 
 
 async def test_a_direct_call_returns_the_questions() -> None:

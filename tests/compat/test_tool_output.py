@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from funcmcp import MCPError
 from funcmcp.compat import Depends, FastMCP, Image, MCPServer, ToolResult
 from funcmcp.testing import Client
 
@@ -69,6 +70,16 @@ async def test_no_text_of_pydantic_reaches_a_client() -> None:
     def infinite() -> list[float]:
         return [1.0, float("inf")]
 
+    class Order(BaseModel):
+        number: int
+
+    @mcp.tool
+    def invalid() -> str:
+        return str(Order(number="private"))  # type: ignore[arg-type] # what is tested
+
+    mcp.prompt(name="invalid")(invalid)
+    mcp.resource("order://invalid")(invalid)
+
     @mcp.tool
     def lock() -> object:
         return threading.Lock()
@@ -77,6 +88,13 @@ async def test_no_text_of_pydantic_reaches_a_client() -> None:
         assert (await client.call_tool("nothing"))["content"] == []
         assert "non-finite float (inf) at $[1]" in (await client.call_tool("infinite", raise_on_error=False)).text
         failed = await client.call_tool("lock", raise_on_error=False)
+        body = await client.call_tool("invalid", raise_on_error=False)
+        assert body.text == "There is a validation error in Order:\nnumber: must be an integer"
+        for read in (client.get_prompt("invalid"), client.read_resource("order://invalid")):
+            with pytest.raises(MCPError) as error:
+                await read
+            assert "pydantic" not in error.value.message
+            assert "private" not in error.value.message
     assert failed.is_error
     assert "pydantic" not in failed.text
 

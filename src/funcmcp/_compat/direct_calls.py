@@ -40,12 +40,22 @@ class CalledTool(Editable, objects.CallToolResult):
 
 def plain_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return arguments in JSON form, such as the text of a UUID; unchanged if JSON can't carry one of them."""
-    values = dict(arguments or {})
+    return {name: _plain(value) for name, value in (arguments or {}).items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    if hasattr(value, "get_secret_value"):  # of pydantic, which writes secrets as asterisks
+        return value.get_secret_value()
     try:
-        plain: dict[str, Any] = serialized(values)
+        return serialized(value)
     except (ValueError, ToolError):
-        return values
-    return plain
+        return value
 
 
 _refusals: ContextVar[list[AuthorizationError] | None] = ContextVar("funcmcp_compat_refusals", default=None)

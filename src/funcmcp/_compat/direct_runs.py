@@ -135,13 +135,9 @@ async def run(
     return Outcome(recorder.value, result)
 
 
-def _without_bytes(value: Any) -> Any:
-    """Return arguments with bytes in the form in which clients send them."""
-    if isinstance(value, bytes):
-        return base64(value)
-    if isinstance(value, dict):
-        return {name: _without_bytes(member) for name, member in value.items()}
-    return [_without_bytes(member) for member in value] if isinstance(value, list) else value
+def _without_bytes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with bytes in the form in which clients send them. Other values are the same objects."""
+    return {name: base64(value) if isinstance(value, bytes) else value for name, value in arguments.items()}
 
 
 def _result_of(component: Any, value: Any) -> CallToolResult:

@@ -6,6 +6,8 @@ import sys
 from functools import cache
 from typing import Any
 
+from pydantic_core import ValidationError as PydanticError
+
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
@@ -193,3 +195,25 @@ def as_fastmcp_error(error: MCPError, failure: BaseException | None) -> MCPError
     if isinstance(failure, UnknownFeature | ResourceNotFound | NotFoundError):
         return MissingFeatureError(error.code, error.message, error.data)
     return error
+
+
+def without_pydantic(error: Exception) -> Exception:
+    """Return an exception that clients may read for one of pydantic's, whose text has values and URLs.
+
+    Other exceptions are returned unchanged.
+    """
+    if not isinstance(error, PydanticError):
+        return error
+    from funcmcp._authoring.schemas.argument_errors import validation_errors, wrong_arguments  # noqa: PLC0415 - for errors only
+
+    values: dict[Any, Any] = {}
+    for detail in error.errors(include_url=False):
+        place = values
+        for part in detail["loc"][:-1]:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                break
+        else:
+            place.update(dict.fromkeys(detail["loc"][-1:], detail["input"]))
+    problems = wrong_arguments(validation_errors(error, values))
+    return ValueError(f"There is a validation error in {error.title}:\n{problems}")

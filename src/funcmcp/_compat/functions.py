@@ -23,7 +23,8 @@ from funcmcp._compat.context import get_context, is_context
 from funcmcp._compat.dependencies import Resolution, dependency_of, referenced_arguments
 from funcmcp._compat.errors import FastMCPError
 from funcmcp._compat.resolvers import Resolve, question_keys, resolve_together
-from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result
+from funcmcp._compat.result_types import ResultConversion, schema_of_annotated_result
+from funcmcp._compat.typed_dicts import readable
 from funcmcp._objects.mappings import without
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.errors import ToolError as NativeToolError

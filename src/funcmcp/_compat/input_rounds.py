@@ -15,7 +15,7 @@ from funcmcp._app.direct_calls import DirectContext
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.editable import model_of
 from funcmcp._compat.input_required import is_input_required_type
-from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError
 from funcmcp._server.calls.rounds import Rounds
 
 if TYPE_CHECKING:
@@ -51,8 +51,13 @@ def asking(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: convert(raise_for_input(value))
 
 
-def answering_input(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the handler of a feature that answers with the questions that its function returns."""
+def answering_input(handler: Callable[..., Any], *, names_revision: bool = False) -> Callable[..., Any]:
+    """Return the handler of a feature that answers with the questions that its function returns.
+
+    Args:
+        handler: The handler.
+        names_revision: Whether the error for a client of the handshake era names the revision, as in FastMCP.
+    """
 
     async def handle(request: RequestContext, *arguments: Any) -> Any:
         try:
@@ -60,6 +65,8 @@ def answering_input(handler: Callable[..., Any]) -> Callable[..., Any]:
         except InputRequiredError as error:
             rounds = request.channel
             if not isinstance(rounds, Rounds) or isinstance(request, DirectContext):
+                if names_revision and not request.client.revision.per_request:
+                    raise MCPError(INVALID_PARAMS, _era_error(request)) from error
                 raise
             wire = plain(error.result)
         state = wire.get("requestState")
@@ -67,6 +74,14 @@ def answering_input(handler: Callable[..., Any]) -> Callable[..., Any]:
         return rounds.end(wire.get("inputRequests") or {})
 
     return handle
+
+
+def _era_error(request: RequestContext) -> str:
+    return (
+        "It returned an InputRequiredResult to request client input, but the multi-round-trip result type only exists "
+        f"at MCP 2026-07-28; this connection negotiated {request.client.revision.date!r}. Use ctx.elicit() for "
+        "server-initiated input on handshake-era connections."
+    )
 
 
 def input_responses(request: RequestContext) -> dict[str, Any] | None:

@@ -34,12 +34,23 @@ def input_schema_of(function: Callable[..., Any]) -> dict[str, Any] | None:
         schema = adapter.json_schema()
     except (PydanticUserError, NameError, KeyError):
         return None
-    cleaned = compressed(schema)
+    cleaned: dict[str, Any] = _with_base64(compressed(schema))
     _restore_titles(cleaned, schema.get("properties", {}))
     for name, description in signature.parameter_descriptions().items():
         if name in cleaned.get("properties", {}):
             cleaned["properties"][name].setdefault("description", description)
     return cleaned
+
+
+def _with_base64(node: Any) -> Any:
+    """Return a schema that says of bytes how funcmcp reads them."""
+    if isinstance(node, list):
+        return [_with_base64(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("format") == "binary" and node.get("type") == "string":
+        node = {**without(node, "format"), "contentEncoding": "base64"}
+    return {name: _with_base64(value) for name, value in node.items()}
 
 
 def _stand_in(function: Callable[..., Any], hints: Mapping[str, Any]) -> Any:

@@ -169,6 +169,10 @@ def fastmcp_client() -> Any:
                 transport = fastmcp_transport()(transport)
             super().__init__(transport, *args, **options)
 
+        def __class_getitem__(cls, _: Any) -> Any:
+            """Return the class itself: ``Client[FastMCPTransport]`` means the same."""
+            return cls
+
     _name_as(Client, client_class)
     for name, method in inspect.getmembers(client_class, inspect.iscoroutinefunction):
         if name == "__aenter__" or not name.startswith("_"):

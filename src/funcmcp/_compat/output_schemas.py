@@ -19,7 +19,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from funcmcp._authoring.results.content import Content, ToolResult
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._authoring.signatures.signature import EMPTY
-from funcmcp._compat.result_types import is_input_required_type, readable
+from funcmcp._compat.input_required import is_input_required_type
+from funcmcp._compat.typed_dicts import readable
 from funcmcp._objects.mappings import only, without
 
 if TYPE_CHECKING:

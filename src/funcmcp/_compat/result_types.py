@@ -8,10 +8,8 @@ exception `ReturnedResult`, and the tool's handler writes it without the annotat
 from __future__ import annotations
 
 import sys
-import typing
 from enum import Enum
-from types import UnionType
-from typing import Annotated, Any, ClassVar, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NotRequired, get_args, get_origin, get_type_hints
 
 from funcmcp._authoring.results.content import Content, Message, ToolResult
 from funcmcp._authoring.results.sdk_results import converted, is_sdk_type
@@ -19,6 +17,7 @@ from funcmcp._authoring.results.tool_results import is_open_list
 from funcmcp._authoring.schemas.python_values import is_of_library
 from funcmcp._authoring.signatures.annotations import parts_of_type, without_marks
 from funcmcp._compat.input_rounds import raise_for_input
+from funcmcp._compat.typed_dicts import readable, typed_dict
 
 
 def schema_of_annotated_result(hint: Any) -> dict[str, Any] | None:
@@ -32,50 +31,6 @@ def schema_of_annotated_result(hint: Any) -> dict[str, Any] | None:
     from pydantic import TypeAdapter  # noqa: PLC0415 - few tools have such a result
 
     return TypeAdapter(model).json_schema()
-
-
-def is_input_required_type(hint: Any) -> bool:
-    """Return whether a class is ``InputRequiredResult``, a question to the client in place of a result."""
-    return isinstance(hint, type) and any(base.__name__ == "InputRequiredResult" for base in hint.__mro__)
-
-
-def readable(hint: Any) -> Any:
-    """Return a type with TypedDicts that pydantic can read: before Python 3.12 those of typing_extensions.
-
-    A type without a TypedDict of `typing` is returned unchanged.
-    """
-    if sys.version_info >= (3, 12):
-        return hint
-    if typing.is_typeddict(hint) and type(hint).__module__ == "typing":
-        return _copied(hint)
-    arguments = get_args(hint)
-    changed = tuple(map(readable, arguments))
-    if all(new is old for new, old in zip(changed, arguments, strict=True)):
-        return hint
-    origin: Any = get_origin(hint)
-    return Union[changed] if origin is UnionType else origin[changed]  # noqa: UP007 - the members are in a tuple
-
-
-def _copied(hint: Any) -> Any:
-    """Return the TypedDict of typing_extensions with the members of one of `typing`."""
-    members: dict[str, Any] = {}
-    for name, member in get_type_hints(hint, include_extras=True).items():
-        mark = get_origin(member)
-        if mark is Required or mark is NotRequired:
-            members[name] = mark[readable(get_args(member)[0])]
-        elif name in hint.__required_keys__:
-            members[name] = Required[readable(member)]
-        else:
-            members[name] = NotRequired[readable(member)]
-    return _typed_dict(hint.__name__, members, hint.__doc__)
-
-
-def _typed_dict(name: str, members: dict[str, Any], doc: str | None) -> Any:
-    from typing_extensions import TypedDict  # noqa: PLC0415 - pydantic requires it on Python 3.11
-
-    created: Any = TypedDict(name, members)  # type: ignore[misc] # the name is that of another class
-    created.__doc__ = doc
-    return created
 
 
 class ReturnedResult(Exception):
@@ -111,7 +66,7 @@ class ResultConversion:
             types = {name: kind for name, kind in get_type_hints(hint).items() if not _is_class_variable(kind)}
             self._members = tuple(types)
             members = {name: NotRequired[kind] if hasattr(hint, name) else kind for name, kind in types.items()}
-            self.hint = _typed_dict(hint.__name__, members, hint.__doc__) if members else None
+            self.hint = typed_dict(hint.__name__, members, hint.__doc__) if members else None
 
     def convert(self, value: Any) -> Any:
         """Return the value for the annotation; raise ReturnedResult if the annotation does not describe it."""

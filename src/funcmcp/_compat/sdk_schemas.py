@@ -25,7 +25,7 @@ from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.errors import InvalidSignature
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.input_rounds import raise_for_input
-from funcmcp._compat.result_types import readable
+from funcmcp._compat.typed_dicts import readable
 from funcmcp._protocol.headers import mirrored_parameters
 
 if TYPE_CHECKING:

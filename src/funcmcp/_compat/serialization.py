@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import CoreConfig, SchemaSerializer, from_json
 
 from funcmcp._compat.errors import ToolError
-from funcmcp._compat.result_types import readable
+from funcmcp._compat.typed_dicts import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from funcmcp._compat.completion import CompletionHandler, complete_unknown, with
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.direct_calls import note_refusal
-from funcmcp._compat.errors import UnknownFeatureError
+from funcmcp._compat.errors import UnknownFeatureError, without_pydantic
 from funcmcp._compat.functions import (
     adapted,
     returns_contents,
@@ -56,7 +56,7 @@ from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
-from funcmcp._compat.standalone import component_of
+from funcmcp._compat.standalone import check_not_classmethod, component_of
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
@@ -301,12 +301,15 @@ class FastMCP(ServerLists):
     def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
         if callable(uri):
-            raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
+            raise TypeError(
+                "The @resource decorator was used incorrectly. It needs a URI: write @mcp.resource('menu://today')."
+            )
         name = options.pop("name", None)
 
         kind = self._template_class if "{" in uri else self._resource_class
 
         def decorate(function: F) -> F:
+            check_not_classmethod(function, "resource")
             self._check_resource(uri, function)
             self.register(kind.from_function(function, uri=uri, name=name, **options))
             return function
@@ -348,6 +351,9 @@ class FastMCP(ServerLists):
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
             return self.register(name_or_fn)
+        check_not_classmethod(name_or_fn, kind.kind)
+        if name_or_fn is not None and options.get("name") is not None and not callable(name_or_fn):
+            raise TypeError("Cannot specify both a name as first argument and as keyword argument. Pass one of them.")
         if callable(name_or_fn):
             self.register(kind(name_or_fn, options.pop("name", None), **options))
             return name_or_fn
@@ -357,6 +363,7 @@ class FastMCP(ServerLists):
         def decorate(function: Any) -> Any:
             if isinstance(function, Component):
                 function = function.fn
+            check_not_classmethod(function, kind.kind)
             self.register(kind(function, name, **options))
             return function
 
@@ -546,7 +553,8 @@ class FastMCP(ServerLists):
             options: Its options without those that change nothing here.
         """
         feature = _MAKERS[component.kind](self, component, options)
-        return replace(feature, handler=answering_input(_with_results_and_errors(feature.handler)))
+        handler = _with_results_and_errors(feature.handler)
+        return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
         """Return the components that were registered and not removed."""
@@ -907,9 +915,12 @@ def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
-            if not isinstance(native, MCPError) or native.code != _URL_ELICITATION_REQUIRED:
+            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+                raise native from error
+            readable = without_pydantic(error)
+            if readable is error:
                 raise
-            raise native from error
+            raise readable from error
 
     return handle
 

@@ -33,6 +33,9 @@ def with_metadata(
     is_chosen = name is not None or any(value is not None and value is not ... for value in options.values())
     if is_chosen or getattr(metadata, "type", None) != "tool":
         return name, options
+    own_options: dict[str, Any] | None = getattr(metadata, "options", None)
+    if own_options is not None:  # of funcmcp.compat.tool
+        return getattr(metadata, "name", None), dict(own_options)
     stored = {option: getattr(metadata, option, None) for option in _OPTIONS}
     if stored["output_schema"] is ...:
         del stored["output_schema"]

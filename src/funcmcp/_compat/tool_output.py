@@ -12,12 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import ToolResult
+from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._authoring.results.tool_results import CompleteResult
 from funcmcp._authoring.signatures.partials import generator_kind, is_async
 from funcmcp._authoring.signatures.signature import EMPTY, Signature
+from funcmcp._compat.annotations import plain
 from funcmcp._compat.content_blocks import blocks_of, content_of, native_result_of, plain_blocks
 from funcmcp._compat.errors import ToolError
 from funcmcp._compat.functions import schema_of_result, set_signature
+from funcmcp._compat.input_rounds import raise_for_input
 from funcmcp._compat.serialization import serialized, serializer_of
 from funcmcp._compat.tool_metadata import check_output_schema
 from funcmcp._objects.mappings import without
@@ -76,7 +79,11 @@ class ToolOutput:
 
         Raises:
             ToolError: JSON can't carry the value.
+            InputRequiredError: The value is an ``InputRequiredResult``.
         """
+        raise_for_input(value)
+        if is_sdk_type(type(value)) and isinstance(getattr(value, "content", None), list):
+            return CompleteResult(_sdk_wire(value))
         value = native_result_of(value)
         if isinstance(value, ToolResult):
             return CompleteResult(_wire(value))
@@ -117,6 +124,14 @@ def return_annotation(function: Callable[..., Any]) -> Any:
     if hint is type(None):
         return None
     return hint
+
+
+def _sdk_wire(result: Any) -> dict[str, Any]:
+    """Return a ``CallToolResult`` of the official SDK in JSON form, with its models inside."""
+    wire: dict[str, Any] = plain(result)
+    if not wire.get("isError"):
+        wire.pop("isError", None)
+    return without(wire, "resultType")
 
 
 def _wire(result: ToolResult) -> dict[str, Any]:

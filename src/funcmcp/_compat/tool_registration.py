@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.features.tools import make_tool
+from funcmcp._compat.errors import ToolError
 from funcmcp._compat.functions import adapted, with_all_arguments
 from funcmcp._compat.tool_output import INFERRED, ToolOutput, finished
 
@@ -44,7 +45,12 @@ def make_marked_tool(component: Tool, options: Any, services: Services) -> Any:
         function = with_all_arguments(function)
     if component.takes_any_arguments or not component.has_function:
         options["input_schema"] = _ANY_ARGUMENTS
+    never_finishes = options.get("timeout") == 0
+    if never_finishes:
+        options["timeout"] = None
     tool = make_tool(function, options, services)
+    if never_finishes:
+        tool = replace(tool, handler=_timed_out(component.name))
     input_schema: Callable[[], dict[str, Any] | None]
     if handwritten is None:
         input_schema = functools.partial(_input_schema, function)
@@ -64,6 +70,15 @@ def output_of(component: Tool) -> ToolOutput:
         schema = None
     is_own = component.has_function and not component.takes_any_arguments
     return ToolOutput(component.name, component.fn, schema, checks_schema=is_own)
+
+
+def _timed_out(tool: str) -> Any:
+    """Return the handler of a tool with ``timeout=0``, which FastMCP accepts."""
+
+    async def handle(*_: Any) -> Any:
+        raise ToolError(timeout_error(tool, 0.0))
+
+    return handle
 
 
 def timeout_error(tool: str, seconds: float) -> str:
