@@ -207,6 +207,7 @@ async def test_the_path_of_the_endpoint_is_a_part_of_the_resource() -> None:
     [
         ("AzureProvider", {"tenant_id": "t", "required_scopes": ["openid"]}, "at least one non-OIDC scope"),
         ("OIDCProxy", {"config_url": LOGIN}, "must end with"),
+        ("OIDCProxy", {"config_url": CONFIG, "algorithm": "RS256", "token_verifier": object()}, "'algorithm'"),
         ("GitHubProvider", {"base_url": "http://orders.example.com"}, "must begin with https"),
     ],
 )

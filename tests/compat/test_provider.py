@@ -149,6 +149,18 @@ async def test_rules_of_a_provider_hide_its_components() -> None:
     assert await tools(FastMCP("Server", providers=[shown])) == ["greet"]
 
 
+async def test_the_server_may_show_what_a_provider_hides() -> None:
+    provider = LocalProvider()
+    provider.add_tool(Tool(hello, "greet", enabled=False))
+    mcp = FastMCP("Server", providers=[provider])
+    above = FastMCP("Above")
+    above.mount(mcp, "sub")
+    assert (await tools(mcp), await tools(above)) == ([], [])
+    mcp.enable(names={"greet"})
+    assert (await tools(mcp), await tools(above)) == (["greet"], ["sub_greet"])
+    assert await text_of_call(mcp, "greet") == "hello"
+
+
 async def test_a_provider_starts_and_stops_with_the_server() -> None:
     events: list[str] = []
 

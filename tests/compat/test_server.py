@@ -697,3 +697,15 @@ async def test_completion_is_a_decorator_with_and_without_parentheses() -> None:
         async with Client(mcp) as client:
             answer = await client.complete({"type": "ref/prompt", "name": "greet"}, "name", "A")
             assert list(answer.values) == ["Ann"]
+
+
+def test_decorators_refuse_what_they_can_not_register() -> None:
+    mcp = FastMCP("Server")
+    decorators: list[Any] = [mcp.tool, mcp.prompt, mcp.resource("text://a")]
+    for decorate in decorators:
+        with pytest.raises(TypeError, match="@classmethod above"):
+            decorate(classmethod(print))
+    with pytest.raises(TypeError, match="Cannot specify both a name"):
+        mcp.tool("first", name="second")
+    with pytest.raises(TypeError, match="The @resource decorator was used incorrectly"):
+        mcp.resource(print)  # type: ignore[arg-type]

@@ -33,7 +33,10 @@ def mount(
     """
     changes = [*transforms, Screened(above.resource_security)]
     if tool_names:
-        from funcmcp.transforms import ToolChange, ToolTransform  # noqa: PLC0415 - few mounts rename tools
+        from funcmcp._providers.tool_changes import (  # noqa: PLC0415 - few mounts rename tools
+            ToolChange,
+            ToolTransform,
+        )
 
         changes.append(ToolTransform({name: ToolChange(renamed) for name, renamed in tool_names.items()}))
     if not isinstance(server, MCPServer):

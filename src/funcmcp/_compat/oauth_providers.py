@@ -410,8 +410,10 @@ class OIDCProxy(ProxyProvider):
         algorithm: str | None = None,
         **options: Any,
     ) -> None:
-        del strict, algorithm
+        del strict
         chosen = ProxyOptions(**options)
+        if token_verifier is not None and algorithm is not None:
+            raise ValueError("Cannot specify 'algorithm' when providing a custom token_verifier.")
         if token_verifier is not None and required_scopes is not None and not verify_id_token:
             raise ValueError("Cannot specify 'required_scopes' when providing a custom token_verifier.")
         of_verifier = getattr(token_verifier, "required_scopes", None) or self._default_scopes

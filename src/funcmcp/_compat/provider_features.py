@@ -9,6 +9,7 @@ than components apply to its features.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -107,7 +108,7 @@ class Source:
                 _logger.exception("%s: %s is left out.", type(self.provider).__name__, name)
             return []
         if not self._is_visible(features[0], enabled=getattr(component, "enabled", True)):
-            return []
+            features = [replace(features[0], enabled=False)]  # a rule of the server may show it nevertheless
         for transform in self._native_transforms:
             changed: list[AnyFeature] = []
             for feature in features:

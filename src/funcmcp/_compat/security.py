@@ -133,7 +133,10 @@ class InheritedSecurity:
 
 
 INHERIT_SECURITY = InheritedSecurity()
+"""The policy of a template that has that of its server."""
+
 DEFAULT_RESOURCE_SECURITY = ResourceSecurity()
+"""The policy of a server by default."""
 
 
 def screening_of(policy: ResourceSecurity | InheritedSecurity | None, default: ResourceSecurity | None) -> Screening:

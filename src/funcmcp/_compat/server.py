@@ -56,7 +56,7 @@ from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
 from funcmcp._compat.server_lists import ServerLists
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
-from funcmcp._compat.standalone import component_of
+from funcmcp._compat.standalone import check_not_classmethod, component_of
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
@@ -301,12 +301,15 @@ class FastMCP(ServerLists):
     def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
         if callable(uri):
-            raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
+            raise TypeError(
+                "The @resource decorator was used incorrectly. It needs a URI: write @mcp.resource('menu://today')."
+            )
         name = options.pop("name", None)
 
         kind = self._template_class if "{" in uri else self._resource_class
 
         def decorate(function: F) -> F:
+            check_not_classmethod(function, "resource")
             self._check_resource(uri, function)
             self.register(kind.from_function(function, uri=uri, name=name, **options))
             return function
@@ -348,6 +351,9 @@ class FastMCP(ServerLists):
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
             return self.register(name_or_fn)
+        check_not_classmethod(name_or_fn, kind.kind)
+        if name_or_fn is not None and options.get("name") is not None and not callable(name_or_fn):
+            raise TypeError("Cannot specify both a name as first argument and as keyword argument. Pass one of them.")
         if callable(name_or_fn):
             self.register(kind(name_or_fn, options.pop("name", None), **options))
             return name_or_fn
@@ -357,6 +363,7 @@ class FastMCP(ServerLists):
         def decorate(function: Any) -> Any:
             if isinstance(function, Component):
                 function = function.fn
+            check_not_classmethod(function, kind.kind)
             self.register(kind(function, name, **options))
             return function
 

@@ -142,8 +142,7 @@ def resource(uri: str, **options: Any) -> Callable[[F], F]:
 
 
 def _decorated(kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
-    if isinstance(name_or_fn, classmethod):
-        raise TypeError(f"To decorate a classmethod, use @classmethod above @{kind.kind}.")
+    check_not_classmethod(name_or_fn, kind.kind)
     name = options.pop("name", None)
     if isinstance(name_or_fn, str):
         if name is not None:
@@ -158,8 +157,13 @@ def _decorated(kind: type[Component], name_or_fn: Any, options: dict[str, Any]) 
 
 
 def _marked(function: F, mark: Mark) -> F:
-    if isinstance(function, classmethod):
-        raise TypeError(f"To decorate a classmethod, use @classmethod above @{mark.kind.kind}.")
+    check_not_classmethod(function, mark.kind.kind)
     target = function.__func__ if isinstance(function, staticmethod | MethodType) else function
     setattr(target, _MARK, mark)
     return function
+
+
+def check_not_classmethod(function: Any, decorator: str) -> None:
+    """Raise TypeError for a class method, which has no class yet when it is decorated."""
+    if isinstance(function, classmethod):
+        raise TypeError(f"To decorate a classmethod, use @classmethod above @{decorator}.")

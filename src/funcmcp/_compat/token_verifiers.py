@@ -383,6 +383,8 @@ class IntrospectionTokenVerifier(TokenVerifier):
         audiences = [audience] if isinstance(audience, str) else audience
         if audiences is not None and (not audiences or not all(isinstance(item, str) and item for item in audiences)):
             raise ValueError("audience must contain nonempty strings")
+        if max_cache_size is not None and max_cache_size < 0:
+            raise ValueError("max_cache_size must not be negative.")
         self.introspection_url = introspection_url
         self.client_id = client_id
         self.client_secret: str = (
