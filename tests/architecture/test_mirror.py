@@ -182,6 +182,8 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/notification_hooks.py": "tests/compat/test_middleware",
     "src/funcmcp/_server/notifications.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/server_middleware.py": "tests/compat/test_middleware and test_overrides",
+    "src/funcmcp/_compat/features_as_tools.py": "tests/compat/test_transforms",
+    "src/funcmcp/_server/catalog/feature_view.py": "tests/compat/test_transform_view",
     "src/funcmcp/_compat/server_lists.py": "tests/compat/test_versions and test_session_visibility",
     "src/funcmcp/_compat/file_discovery.py": "tests/compat/test_file_provider",
     "src/funcmcp/_compat/openapi_arguments.py": "tests/compat/test_openapi",

@@ -146,6 +146,11 @@ def test_clients_of_fastmcp_are_targets() -> None:
     assert (command.command, command.env) == (("uvx", "shop"), {"KEY": "1"})
 
 
+def test_clients_of_proxies_take_the_type_of_a_transport() -> None:
+    generic: Any = ProxyClient
+    assert generic[Transport] is ProxyClient
+
+
 def test_the_sign_in_of_a_client_is_not_dropped() -> None:
     with pytest.raises(TypeError, match="auth"):
         _target_of(Transport(url="http://127.0.0.1:1/mcp", headers={}, auth=object()))

@@ -81,22 +81,6 @@ def test_what_is_not_a_condition_is_refused(conditions: dict[str, Any], error: t
         mcp.enable(**conditions, only=True)
 
 
-@pytest.mark.parametrize(
-    "name", ["AuthContext", "AuthMiddleware", "require_roles", "require_scopes", "restrict_tag", "run_auth_checks"]
-)
-def test_a_check_of_fastmcp_that_is_not_there_is_an_error_with_advice(name: str) -> None:
-    with pytest.raises(ImportError, match=f"has no {name}"):
-        getattr(compat, name)
-
-
-@pytest.mark.parametrize("decorator", ["tool", "prompt", "resource"])
-def test_a_check_of_a_component_is_refused_at_its_registration(decorator: str) -> None:
-    mcp = FastMCP("shop")
-    arguments = ["shop://a"] if decorator == "resource" else []
-    with pytest.raises(TypeError, match="has an option 'auth', which"):
-        getattr(mcp, decorator)(*arguments, name="secret", auth=lambda _: False)(lambda: "secret")
-
-
 async def test_a_feature_that_middleware_names_instead_is_checked_for_the_caller() -> None:
     class Redirect(compat.Middleware):
         async def on_call_tool(self, context: Any, call_next: Any) -> Any:

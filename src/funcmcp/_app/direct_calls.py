@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._server.calls.route import RoutedRequest
+    from funcmcp._server.connections.conversation import Rules
     from funcmcp._server.dispatch import Server
 
 
@@ -176,6 +177,40 @@ class DirectCalls:
                 return items
             params = {"cursor": result["nextCursor"]}
 
+    async def _direct_features(self, method: str, rules: Rules | None) -> list[Any]:
+        """Return the features of a list that a client sees without the limits of a caller, in all versions.
+
+        No middleware takes part.
+
+        Args:
+            method: The method of the list.
+            rules: The rules of the client's session; None if it sees what other clients see.
+        """
+        context = self._author_context(method, rules)
+        if self._server.provided is not None:
+            await self._server.provided.ready()
+        features: list[Any] = await self._author_routes().lists[method].features_for(context)
+        return features
+
+    def _author_context(self, method: str, rules: Rules | None) -> DirectContext:
+        """Return the context of a request without params, of the server's author, for a list of all versions."""
+        server = self._server
+        client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
+        context = DirectContext(self._author_routes().route(Request(1, method, {})), client, None, every_version=True)
+        context.rules = rules
+        return context
+
+    def _author_routes(self) -> Routes:
+        """Return the routes of the server's author, without a guard."""
+        server = self._server
+        if self._unguarded_routes is None:
+            self._unguarded_routes = Routes(server.parts._replace(guard=None))
+        for method_of_list, features in self._unguarded_routes.lists.items():
+            features.view = server.view
+            if server.provided is not None:
+                features.provided = server.routes.lists[method_of_list].provided
+        return self._unguarded_routes
+
     async def _direct_call(
         self, method: str, params: dict[str, Any], principal: Principal | None, *, every_version: bool = False
     ) -> dict[str, Any]:
@@ -183,12 +218,8 @@ class DirectCalls:
         server, request = self._server, Request(1, method, params)
         client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
         if principal is None:
-            if self._unguarded_routes is None:
-                self._unguarded_routes = Routes(server.parts._replace(guard=None))
-            if server.provided is not None:
-                for method_of_list, features in self._unguarded_routes.lists.items():
-                    features.provided = server.routes.lists[method_of_list].provided
-            routed = await server.resolve(self._unguarded_routes.route(request), None, self._unguarded_routes)
+            routes = self._author_routes()
+            routed = await server.resolve(routes.route(request), None, routes)
         else:
             routed = await server.resolve(server.routes.route(request), principal)
             refusal = None if server.guard is None else await server.guard.check(routed, principal)

@@ -78,6 +78,12 @@ def mount(
     namespace = None if prefix is None else Namespace(prefix)
     if above is mounted or above in _servers_below(mounted):
         raise RegistrationError(f"{mounted.name} and {above.name} would mount each other. Remove one of the mounts.")
+    if mounted.server.view is not None:
+        raise RegistrationError(
+            f"{mounted.name} has transforms for each request, which {above.name} would not pass. Add them to "
+            f"{above.name}."
+        )
+    mounted.server.is_mounted = True
     if mounted.server.guard is not None and above.server.guard is None:
         raise RegistrationError(
             f"{mounted.name} has auth, and {above.name}, which mounts it, has none: every caller could use its "

@@ -61,6 +61,8 @@ def add_tool_search(server: Server, services: Services, options: SearchOptions, 
     """
     if any(tool.reroute is not None for tool in server.catalog.tools):
         raise RegistrationError("The server has a search already. Call mcp.tool_search once.")
+    if server.view is not None:
+        raise RegistrationError("The server has transforms for each request, which a search does not pass.")
     _check(options)
     search = ToolSearch(server.catalog, server.guard, options)
     searching = _searching_tool(server, search, services, allow_anonymous=allow_anonymous)

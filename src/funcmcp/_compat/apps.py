@@ -5,7 +5,7 @@ Components of Prefab, which FastMCP renders into pages, are not here: a tool nam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,7 +28,7 @@ UI_MIME_TYPE: str = PAGE_TYPE
 class _Config(BaseModel):
     """Settings with names of Python and of the protocol. Members that are not known are kept."""
 
-    model_config = ConfigDict(populate_by_name=True, extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True, extra="allow")
 
 
 @public("funcmcp.compat")

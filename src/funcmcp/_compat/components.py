@@ -27,6 +27,7 @@ from funcmcp._compat.content import (
     resource_result,
     tool_result,
 )
+from funcmcp._compat.context import context_variable
 from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
 from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
 from funcmcp._compat.pages import with_page
@@ -901,6 +902,7 @@ class ListedTool(Editable, objects.Tool):
     """
 
     source: ToolSource
+    feature: Any = None
     key_prefix: str = "tool"
 
     @property
@@ -927,6 +929,10 @@ class ListedTool(Editable, objects.Tool):
         """
         if self.source.component is not None:
             return await self.source.component.run(arguments)
+        if self.feature is not None and self.source.server.has_view and (active := context_variable.get()) is not None:
+            # Not by its name, under which a transform may have put the tool that runs this one.
+            result = await self.feature.handler(active._request, arguments)  # noqa: SLF001 - a part of Context
+            return tool_result(objects.CallToolResult(result if isinstance(result, dict) else result.result()))
         version = None if self.version is None else VersionSpec(eq=self.version)
         result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True, version=version)
         return tool_result(result)
@@ -963,12 +969,20 @@ class ListedTool(Editable, objects.Tool):
         return self.output_schema
 
 
-def with_tags(item: Any, server: Any) -> Any:
-    """Return an item of a list of a server with the attribute ``tags``, which middleware filters by."""
-    feature = feature_of(item, server)
+def with_tags(item: Any, server: Any, feature: Any = None) -> Any:
+    """Return an item of a list of a server with the attribute ``tags``, which middleware filters by.
+
+    Args:
+        item: The item.
+        server: The server.
+        feature: What the item describes. By default it is looked up.
+    """
+    if feature is None:
+        feature = feature_of(item, server)
+    item.feature = feature
     item.tags = set() if feature is None else set(feature.tags)
     if isinstance(item, ListedTool):
-        item.source = ToolSource(server, server.registered_tool(item.name, item.version))
+        item.source = ToolSource(server, server.registered_tool(item.name, item.version, feature))
     return item
 
 

@@ -461,6 +461,13 @@ class Context(Generic[*Types]):
         """Forget the rules of this client. Errors are those of `enable_components`."""
         await self._change_visibility(None)
 
+    # For transforms
+
+    @property
+    def caller(self) -> Principal | None:
+        """The caller of the request; None for callers without credentials, and for the server's author."""
+        return None if self._call is None else self._call.request.principal
+
     async def _change_visibility(self, rule: ComponentRule | None) -> None:
         server: Any = self._server
         await server.client_rules.change(self._request, rule)

@@ -87,8 +87,12 @@ class Editable(objects.WireObject):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a member by the name of its attribute."""
-        if name in {"source", "tags"}:
+        if name in {"feature", "source", "tags"}:
             super().__setattr__(name, value)
+            return
+        if name == "version":
+            meta = self.get("_meta") or {}
+            self["_meta"] = {**meta, "fastmcp": {**meta.get("fastmcp", {}), "version": value}}
             return
         member = _MEMBERS.get(name, name)
         if value is None:
@@ -127,6 +131,13 @@ class Editable(objects.WireObject):
         return bool(dict.__eq__(self, plain(other)))
 
     __hash__ = None  # type: ignore[assignment] # as a dict
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return a copy of the members, with the same attributes: a copy is of the same server."""
+        copied = copy.copy(self)
+        for member, value in self.items():
+            copied[member] = copy.deepcopy(value, memo)
+        return copied
 
     def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Any:
         """Return a copy with changed attributes."""

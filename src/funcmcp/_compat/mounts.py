@@ -31,7 +31,7 @@ def mount(
         transforms: Transforms of the features.
         tool_names: Other names of tools, by their names in the other server.
     """
-    changes = [*transforms, Screened(above.resource_security)]
+    changes = [*_native(transforms), Screened(above.resource_security)]
     if tool_names:
         from funcmcp._providers.tool_changes import (  # noqa: PLC0415 - few mounts rename tools
             ToolChange,
@@ -43,6 +43,14 @@ def mount(
         MCPServer.mount(above, server, prefix or None, transforms=changes)
         return
     mounting.mount(runtime_of(above), runtime_of(server), prefix or None, changes, keeps_existing=True)
+
+
+def _native(transforms: Sequence[Any]) -> list[Any]:
+    if not transforms:
+        return []
+    from funcmcp._compat.transforms import native_transforms  # noqa: PLC0415 - few mounts have transforms
+
+    return native_transforms(transforms)
 
 
 class Screened(NativeTransform):

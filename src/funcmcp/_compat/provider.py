@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.components import Resource, ResourceTemplate
+from funcmcp._compat.transforms import native_transforms
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.visibility import Visibility
@@ -21,6 +23,8 @@ from funcmcp._server.catalog.visibility import Visibility
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
     from typing import Self
+
+    from funcmcp._compat.visibility import ComponentRule
 
 _logger = logging.getLogger("funcmcp.compat")
 
@@ -35,6 +39,7 @@ class Provider:
 
     def __init__(self) -> None:
         self._transforms: list[Any] = []
+        self._is_fixed = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -45,14 +50,31 @@ class Provider:
         return list(self._transforms)
 
     def add_transform(self, transform: Any) -> None:
-        """Change the components of this provider with a transform, after those that were added before."""
+        """Change the components of this provider with a transform, after those that were added before.
+
+        Raises:
+            RuntimeError: The provider has the features of another server, and belongs to a server already, which would
+                not ask the transform.
+        """
+        self._check_open()
         self._transforms.append(transform)
+
+    def _check_open(self) -> None:
+        if self._is_fixed:
+            raise RuntimeError(
+                f"This {type(self).__name__} belongs to a server already. Add transforms and rules of visibility "
+                "before mcp.add_provider."
+            )
 
     def wrap_transform(self, transform: Any) -> Provider:
         """Return a provider with the components of this one, changed by a transform. This one stays as it is."""
         wrapped = WrappedProvider(self)
         wrapped.add_transform(transform)
         return wrapped
+
+    def fix(self) -> None:
+        """Take no further transforms."""
+        self._is_fixed = True
 
     def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
         """Serve the components with a server: what ``mcp.add_provider`` calls."""
@@ -171,11 +193,13 @@ class Provider:
         With ``only=True`` all others are hidden.
         """
         only = conditions.pop("only", False)
+        self._check_open()
         self._transforms.append(ComponentVisibility(conditions, shows=True, only=only))
         return self
 
     def disable(self, **conditions: Any) -> Self:
         """Hide the components that meet all conditions, which are those of `enable`."""
+        self._check_open()
         self._transforms.append(ComponentVisibility(conditions, shows=False))
         return self
 
@@ -197,14 +221,26 @@ def rules_of(provider: Provider) -> Visibility:
 
 
 def feature_transforms(provider: Provider) -> list[Any]:
-    """Return the transforms of a provider whose features are those of another server."""
-    rules = rules_of(provider)
-    transforms = [item for item in provider.transforms if callable(item)]
+    """Return the transforms of a provider whose features are those of another server. It gets no further ones.
 
-    def hide(feature: Any) -> Any:
-        return feature if rules.decide(feature, default=True) else None
+    Raises:
+        TypeError: A transform has methods of its author's own, which no other server asks.
+    """
+    provider.fix()
+    transforms: list[Any] = []
+    for transform in provider.transforms:
+        if isinstance(transform, ComponentVisibility):
+            transforms.append(partial(_decided, transform.rule))
+        else:
+            transforms += native_transforms([transform])
+    return transforms
 
-    return [hide, *transforms] if len(rules) else transforms
+
+def _decided(rule: ComponentRule, feature: Any) -> Any:
+    """Return a feature with what a rule of visibility decides about it."""
+    if not rule.matches(feature):
+        return replace(feature, enabled=False) if rule.only else feature
+    return replace(feature, enabled=rule.shows)
 
 
 class WrappedProvider(Provider):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from funcmcp._compat.provider import rules_of
+from funcmcp._compat.transforms import is_enabled
 from funcmcp._providers.provider import Provider as NativeProvider
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Skill, Tool
 from funcmcp._server.catalog.transformed import listed_transforms
@@ -107,7 +108,8 @@ class Source:
                 self._left_out.add(name)
                 _logger.exception("%s: %s is left out.", type(self.provider).__name__, name)
             return []
-        if not self._is_visible(features[0], enabled=getattr(component, "enabled", True)):
+        is_visible = self._is_visible(features[0], enabled=getattr(component, "enabled", True))
+        if not (is_visible and is_enabled(component)):
             features = [replace(features[0], enabled=False)]  # a rule of the server may show it nevertheless
         for transform in self._native_transforms:
             changed: list[AnyFeature] = []

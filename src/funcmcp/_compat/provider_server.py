@@ -31,7 +31,9 @@ def add_provider(server: Any, provider: Any, namespace: str | None, transforms: 
         ValueError: The namespace is malformed.
     """
     from funcmcp._compat.provider import Provider  # noqa: PLC0415 - few servers have providers
+    from funcmcp._compat.transforms import native_transforms  # noqa: PLC0415 - as above
 
+    transforms = native_transforms(transforms)
     if isinstance(provider, MCPServer):
         server.mount(provider, namespace, transforms=transforms)
     elif isinstance(provider, NativeProvider):

@@ -47,6 +47,12 @@ class ProxyClient:
         self.transport = transport
         self.options = options
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            """Return the class itself: ``ProxyClient[Transport]`` means the same."""
+            return cls
+
     def new(self) -> ProxyClient:
         """Return a client of the same target."""
         return type(self)(self.transport, **self.options)

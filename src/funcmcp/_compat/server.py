@@ -643,9 +643,18 @@ class FastMCP(ServerLists):
         """
         return get_context()
 
-    def registered_tool(self, name: str, version: str | None = None) -> Any:
-        """Return the tool that was registered with a name and version; None if another server has it."""
-        return self._components.get(f"tool:{name}@{version or ''}")
+    def registered_tool(self, name: str, version: str | None = None, feature: Any = None) -> Any:
+        """Return the tool that was registered with a name and version, and that clients see under this name.
+
+        Args:
+            name: The name.
+            version: The version.
+            feature: What clients see. A transform may have given its name to another tool.
+        """
+        key = f"tool:{name}@{version or ''}"
+        source = self._features.get(key)
+        is_same = feature is not None and source is not None and source.handler is feature.handler
+        return self._components.get(key) if is_same else None
 
     # Providers
 
@@ -744,24 +753,45 @@ class FastMCP(ServerLists):
     # Middleware and contexts
 
     def add_transform(self, transform: Any) -> None:
-        """Add a transform of `funcmcp.transforms`, or `BM25SearchTransform`, which is a search for tools.
+        """Add a transform behind the existing ones.
+
+        Args:
+            transform: One of `funcmcp.compat`, one of the author's own that inherits from `funcmcp.compat.Transform`,
+                or one of `funcmcp.transforms`.
 
         Raises:
-            TypeError: The transform is one of FastMCP.
+            TypeError: It is something else.
+            RegistrationError: The server is mounted already, and the transform is the author's own.
         """
-        from funcmcp._compat.search_transforms import BM25SearchTransform  # noqa: PLC0415 - few servers have transforms
+        from funcmcp._compat.transforms import BuiltInTransform, Visibility  # noqa: PLC0415 - as above
+        from funcmcp._compat.transforms import Transform as CompatTransform  # noqa: PLC0415 - as above
         from funcmcp._server.catalog.transformed import Transform  # noqa: PLC0415 - as above
 
-        if isinstance(transform, BM25SearchTransform):
-            transform.add_to(self)
+        catalog = self._server.catalog
+        if isinstance(transform, CompatTransform) and (self.has_view or not isinstance(transform, BuiltInTransform)):
+            self.view.add(transform)
+        elif isinstance(transform, Visibility):
+            catalog.set_visibility(transform.rule)
+        elif isinstance(transform, BuiltInTransform):
+            catalog.fix_visibility()
+            for native in transform.native():
+                super().add_transform(native)
+            for rule in transform.rules():
+                catalog.set_visibility(rule)
         elif isinstance(transform, Transform) or inspect.isroutine(transform):
             super().add_transform(transform)
         else:
             name = transform.__name__ if isinstance(transform, type) else type(transform).__name__
             raise TypeError(
-                f"{name} is not a transform of funcmcp. Use one of funcmcp.transforms, or BM25SearchTransform of "
-                "funcmcp.compat."
+                f"{name} is not a transform. Use one of funcmcp.compat or funcmcp.transforms, or write a class that "
+                "inherits from funcmcp.compat.Transform."
             )
+
+    def add_tool_transformation(self, tool_name: str, transformation: Any) -> None:
+        """Add a `ToolTransform` for one tool, as FastMCP 2 does."""
+        from funcmcp._compat.transforms import ToolTransform  # noqa: PLC0415 - few servers have transforms
+
+        self.add_transform(ToolTransform({tool_name: transformation}))
 
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Any:
         """Set the context of the request while it runs, and what its client sees: a middleware."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from funcmcp._compat.authorization import allows
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import PromptResult, meta_of
 from funcmcp._compat.context import context_variable
@@ -15,7 +14,7 @@ from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
 from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.resource_functions import texts_of
 from funcmcp._compat.server_middleware import ServerMiddleware
-from funcmcp._compat.versions import exact_version, newest_matching
+from funcmcp._compat.versions import newest_matching
 from funcmcp._compat.visibility import component_rule
 from funcmcp._protocol.errors import MCPError
 
@@ -24,8 +23,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._auth.principal import Principal
+    from funcmcp._compat.transform_view import TransformView
     from funcmcp._compat.versions import VersionSpec
+    from funcmcp._compat.visibility import ComponentRule
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult
+    from funcmcp._server.connections.conversation import Rules
+
+L = TypeVar("L")
 
 
 class ServerLists(ServerMiddleware):
@@ -55,7 +59,7 @@ class ServerLists(ServerMiddleware):
         """
         only = options.pop("only", False)
         rule = component_rule({"names": names, "keys": keys, **options}, shows=True, only=only)
-        self._server.catalog.set_visibility(rule)
+        self._add_rule(rule)
         self._show_injected()
         return self
 
@@ -64,9 +68,38 @@ class ServerLists(ServerMiddleware):
     ) -> Self:
         """Hide components from clients. The arguments are those of `enable` but ``only``."""
         rule = component_rule({"names": names, "keys": keys, **options}, shows=False)
-        self._server.catalog.set_visibility(rule)
+        self._add_rule(rule)
         self._show_injected()
         return self
+
+    def _add_rule(self, rule: ComponentRule) -> None:
+        if not self.has_view:
+            self._server.catalog.set_visibility(rule)
+            return
+        from funcmcp._compat.transforms import RuleTransform  # noqa: PLC0415 - few servers have such transforms
+
+        self.view.add(RuleTransform(rule))
+        self._server.publish_lists()
+
+    # Transforms for each request
+
+    _view: TransformView | None = None
+
+    @property
+    def has_view(self) -> bool:
+        """Whether transforms are asked by each request."""
+        return self._view is not None
+
+    @property
+    def view(self) -> TransformView:
+        """The transforms that are asked by each request."""
+        if self._view is None:
+            from funcmcp._compat.transform_view import TransformView  # noqa: PLC0415 - few servers have such transforms
+
+            view = TransformView(self)
+            self._server.set_view(view)
+            self._view = view
+        return self._view
 
     # Lists
 
@@ -120,19 +153,25 @@ class ServerLists(ServerMiddleware):
             name: The name.
             version: The versions that count. By default it is the newest one.
         """
-        tools = await self._visible("tool", ListedTool)
+        if self.has_view:
+            return await self._in_view(ListedTool, "tools/list", name, version)
+        tools = await self._visible("tools/list", ListedTool)
         return newest_matching((tool for tool in tools if tool.name == name), version)
 
     async def get_resource(self, uri: Any, version: VersionSpec | None = None) -> ListedResource | None:
         """Return the resource of a URI, as `get_tool` does; None for one that a template has."""
-        resources = await self._visible("resource", ListedResource)
+        if self.has_view:
+            return await self._in_view(ListedResource, "resources/list", str(uri), version)
+        resources = await self._visible("resources/list", ListedResource)
         return newest_matching((item for item in resources if item.uri == str(uri)), version)
 
     async def get_resource_template(self, uri: Any, version: VersionSpec | None = None) -> ListedTemplate | None:
         """Return the template of a URI that it matches, or of its own text, as `get_tool` does."""
+        if self.has_view:
+            return await self._in_view(ListedTemplate, "resources/templates/list", str(uri), version)
         from funcmcp._protocol.uri_template import URITemplate  # noqa: PLC0415 - few servers look for templates
 
-        templates = await self._visible("resource template", ListedTemplate)
+        templates = await self._visible("resources/templates/list", ListedTemplate)
         named = [item for item in templates if item.uri_template == str(uri)]
         if not named:
             named = [item for item in templates if URITemplate(item.uri_template).unchecked_match(str(uri)) is not None]
@@ -157,35 +196,44 @@ class ServerLists(ServerMiddleware):
 
     async def find_prompt(self, name: str, version: VersionSpec | None = None) -> ListedPrompt | None:
         """Return a prompt, as `get_tool` does."""
-        prompts = await self._visible("prompt", ListedPrompt)
+        if self.has_view:
+            return await self._in_view(ListedPrompt, "prompts/list", name, version)
+        prompts = await self._visible("prompts/list", ListedPrompt)
         return newest_matching((item for item in prompts if item.name == name), version)
 
     async def rendered(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> GetPromptResult:
         """Return the messages of a prompt, as `MCPServer.get_prompt` of funcmcp does."""
         return await super().get_prompt(name, arguments, **options)
 
-    async def _visible(self, kind: str, listed: type[Any]) -> list[Any]:
-        """Return the components of a kind that clients see, or the session of the request that runs, in all versions.
+    async def _in_view(self, listed: type[L], method: str, key: str, version: VersionSpec | None) -> L | None:
+        """Return what the transforms that are asked by each request have under a name or URI.
+
+        Args:
+            listed: The class of definitions. A transform may return a component of its own in place of one.
+            method: The method of the list.
+            key: The name or URI.
+            version: The versions that count.
+        """
+        del listed
+        context = self._author_context(method, self._client_rules())
+        component: L | None = await self.view.component(method, key, version, context)
+        return component
+
+    def _client_rules(self) -> Rules | None:
+        """Return the rules of the client whose request runs; None if it sees what other clients see."""
+        context = context_variable.get()
+        return None if context is None or context.fastmcp is not self else context.session_rules
+
+    async def _visible(self, method: str, listed: type[Any]) -> list[Any]:
+        """Return the components of a list that clients see, or the session of the request that runs, in all versions.
 
         Those that checks of authorization refuse the caller are left out.
 
         No middleware takes part, so that middleware itself can look at components.
         """
-        catalog, provided = self._server.catalog, self._server.provided
-        registries: list[Any] = [catalog.tools, catalog.resources, catalog.templates, catalog.prompts]
-        registry = next(item for item in registries if item.kind == kind)
-        items = []
-        if provided is not None:
-            await provided.ready()
-            items += [item for item in await provided.features_for(kind, None) if item.key not in registry]
-        context = context_variable.get()
-        rules = None if context is None or context.fastmcp is not self else context.session_rules
-        if rules is None:
-            items += registry.every_version()
-        else:
-            shown = rules.decide
-            items += [item for item in registry.every() if shown(item, default=registry.is_visible(item))]
-        return [with_tags(listed(registry.describe(item)), self) for item in items if await allows(item)]
+        features = await self._direct_features(method, self._client_rules())
+        registry = self._server.routes.lists[method].registry
+        return [with_tags(listed(registry.describe(feature)), self, feature) for feature in features]
 
     # Calls
 
@@ -221,10 +269,10 @@ class ServerLists(ServerMiddleware):
             return answer
         raises = self._raises_tool_errors if raise_on_error is None else raise_on_error
         if version is not None:
-            tools = [tool for tool in await self._visible("tool", ListedTool) if tool.name == name]
-            if newest_matching(tools, version) is None:
+            tool = await self.get_tool(name, version)
+            if tool is None:
                 raise NotFoundError(f"Unknown tool: {name!r}")
-            options["version"] = exact_version(version, tools)
+            options["version"] = tool.version
         call = super().call_tool(name, plain_arguments(arguments), **options)
         return await called(name, call, raise_on_error=raises)
 

@@ -201,16 +201,3 @@ def newest_matching(components: Iterable[C], version: VersionSpec | None) -> C |
     """Return the newest component whose version matches; None if there is none."""
     matching = [item for item in components if version is None or version.matches(item.version)]
     return max(matching, key=version_sort_key, default=None)
-
-
-def exact_version(version: VersionSpec | None, components: Iterable[Any]) -> str | None:
-    """Return the version that a call names: that of a spec, or the newest one in its range; None without a spec."""
-    if version is None:
-        return None
-    if version.eq is not None:
-        return version.eq
-    newest = newest_matching(components, version)
-    if newest is None:
-        return _IMPOSSIBLE
-    chosen: str | None = newest.version
-    return chosen

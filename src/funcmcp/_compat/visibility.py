@@ -67,6 +67,22 @@ class ComponentRule:
             return False
         return self.rule.matches(feature) and (self.keys is None or self._has_key_of(feature))
 
+    def matches_component(self, component: Any) -> bool:
+        """Return whether an object such as `funcmcp.compat.Tool` meets all conditions."""
+        if self.match_all:
+            return True
+        if all(condition is None for condition in self.conditions):
+            return False
+        kind, _, rest = component.key.partition(":")
+        names = {component.name, rest.rpartition("@")[0]}
+        return (
+            (self.version is None or self.version.matches(component.version, match_none=False))
+            and (self.names is None or not self.names.isdisjoint(names))
+            and (self.keys is None or component.key in self.keys)
+            and (self.rule.tags is None or not self.rule.tags.isdisjoint(component.tags))
+            and (self.kinds is None or kind in self.kinds)
+        )
+
     def _has_key_of(self, feature: Feature) -> bool:
         """Return whether one of the keys is a component's. A key without ``@`` hides all versions, and shows none."""
         key = f"{kind_of(feature)}:{feature.key}"

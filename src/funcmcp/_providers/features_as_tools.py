@@ -59,6 +59,9 @@ class ResourcesAsTools(Transform):
         TypeError: The server is not an `MCPServer`.
     """
 
+    output_schema: Mapping[str, Any] | None = None
+    """The output schema of the tools that list and read; None for texts only."""
+
     def __init__(self, server: ASGIApplication, *, templates: bool = True) -> None:
         self._server = _server_of(server, "ResourcesAsTools")
         self._templates = templates
@@ -74,9 +77,22 @@ class ResourcesAsTools(Transform):
         uri = {"type": "string", "description": "The URI of the resource."}
         schema = {"type": "object", "properties": {"uri": uri}, "required": ["uri"]}
         return [
-            _tool("list_resources", "List all resources, and the templates of their URIs.", _NO_ARGUMENTS, self._list),
-            _tool("read_resource", "Read the resource of a URI.", schema, self._read),
+            self._tool(
+                "list_resources", "List all resources, and the templates of their URIs.", _NO_ARGUMENTS, self._list
+            ),
+            self._tool("read_resource", "Read the resource of a URI.", schema, self._read),
         ]
+
+    def _tool(self, name: str, description: str, schema: Mapping[str, Any], run: Run) -> Tool:
+        return _tool(name, description, schema, run, self.output_schema)
+
+    def text_result(self, text: str) -> dict[str, Any]:
+        """Return the result of a tool for a text."""
+        return _text_result(text)
+
+    def resource_result(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a tool for a ``ReadResourceResult``."""
+        return _resource_result(result)
 
     async def _list(self, context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
         del arguments
@@ -84,17 +100,17 @@ class ResourcesAsTools(Transform):
         templates = await _items_of(self._server, context, "resources/templates/list")
         listed = [{**_described(item), "uri": item["uri"], "mime_type": item.get("mimeType")} for item in resources]
         listed += [{**_described(item), "uri_template": item["uriTemplate"]} for item in templates]
-        return _text_result(json.dumps(listed, indent=2, ensure_ascii=False))
+        return self.text_result(json.dumps(listed, indent=2, ensure_ascii=False))
 
     async def _read(self, context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
         if not isinstance(arguments["uri"], str):
             raise WrongArguments([("uri", "must be a string")])
-        return await _asked(self._server, context, "resources/read", {"uri": arguments["uri"]}, _resource_result)
+        return await asked(self._server, context, "resources/read", {"uri": arguments["uri"]}, self.resource_result)
 
     def _tool_of(self, template: ResourceTemplate) -> Tool:
         async def read(context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
             uri = template.template.expand({name: _as_text(value) for name, value in arguments.items()})
-            return await _asked(self._server, context, "resources/read", {"uri": uri}, _resource_result)
+            return await asked(self._server, context, "resources/read", {"uri": uri}, _resource_result)
 
         def schema() -> Mapping[str, Any]:
             if template.input_schema is not None:
@@ -122,6 +138,9 @@ class PromptsAsTools(Transform):
         TypeError: The server is not an `MCPServer`.
     """
 
+    output_schema: Mapping[str, Any] | None = None
+    """The output schema of the tools that list prompts and get messages; None for texts only."""
+
     def __init__(self, server: ASGIApplication, *, prompts: bool = True) -> None:
         self._server = _server_of(server, "PromptsAsTools")
         self._prompts = prompts
@@ -138,15 +157,25 @@ class PromptsAsTools(Transform):
         values = {"type": "object", "description": "The arguments of the prompt by name."}
         schema = {"type": "object", "properties": {"name": name, "arguments": values}, "required": ["name"]}
         return [
-            _tool("list_prompts", "List all prompts and their arguments.", _NO_ARGUMENTS, self._list),
-            _tool("get_prompt", "Get the messages of a prompt.", schema, self._get),
+            self._tool("list_prompts", "List all prompts and their arguments.", _NO_ARGUMENTS, self._list),
+            self._tool("get_prompt", "Get the messages of a prompt.", schema, self._get),
         ]
+
+    def _tool(self, name: str, description: str, schema: Mapping[str, Any], run: Run) -> Tool:
+        return _tool(name, description, schema, run, self.output_schema)
+
+    def text_result(self, text: str) -> dict[str, Any]:
+        """Return the result of a tool for a text."""
+        return _text_result(text)
+
+    def _prompt_result(self, result: dict[str, Any]) -> dict[str, Any]:
+        return self.text_result(_text_of_messages(result))
 
     async def _list(self, context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
         del arguments
         prompts = await _items_of(self._server, context, "prompts/list")
         listed = [{**_described(prompt), "arguments": prompt.get("arguments", [])} for prompt in prompts]
-        return _text_result(json.dumps(listed, indent=2, ensure_ascii=False))
+        return self.text_result(json.dumps(listed, indent=2, ensure_ascii=False))
 
     async def _get(self, context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
         values = arguments.get("arguments") or {}
@@ -158,7 +187,9 @@ class PromptsAsTools(Transform):
         self, context: RequestContext, name: object, values: dict[str, Any]
     ) -> dict[str, Any] | RawResponse:
         texts = {argument: _as_json_text(value) for argument, value in values.items()}
-        return await _asked(self._server, context, "prompts/get", {"name": name, "arguments": texts}, _prompt_result)
+        return await asked(
+            self._server, context, "prompts/get", {"name": name, "arguments": texts}, self._prompt_result
+        )
 
     def _tool_of(self, prompt: Prompt) -> Tool:
         async def get(context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
@@ -182,8 +213,13 @@ def _server_of(server: object, name: str) -> Server:
     return runtime_of(server).server
 
 
-def _tool(name: str, description: str, schema: Mapping[str, Any], run: Run) -> Tool:
-    definition = {"name": name, "title": name.replace("_", " ").capitalize(), "description": description}
+def _tool(
+    name: str, description: str, schema: Mapping[str, Any], run: Run, output_schema: Mapping[str, Any] | None
+) -> Tool:
+    definition: dict[str, Any] = {"name": name, "title": name.replace("_", " ").capitalize()}
+    definition["description"] = description
+    if output_schema is not None:
+        definition["outputSchema"] = output_schema
     return Tool(
         name=name,
         describe=lambda: {**definition, "inputSchema": schema, "annotations": _READ_ONLY},
@@ -241,7 +277,7 @@ def _schema_of_texts(properties: Mapping[str, Mapping[str, Any]], required: list
     return {"type": "object", "properties": schemas, "required": required}
 
 
-async def _asked(
+async def asked(
     server: Server,
     context: RequestContext,
     method: str,
@@ -278,12 +314,12 @@ def _block_of(contents: dict[str, Any]) -> dict[str, Any]:
     return {"type": "resource", "resource": contents}
 
 
-def _prompt_result(result: dict[str, Any]) -> dict[str, Any]:
+def _text_of_messages(result: dict[str, Any]) -> str:
     messages = []
     for message in result["messages"]:
         content = message["content"]
         messages.append({"role": message["role"], "content": content["text"] if content["type"] == "text" else content})
-    return _text_result(json.dumps({"messages": messages}, indent=2, ensure_ascii=False))
+    return json.dumps({"messages": messages}, indent=2, ensure_ascii=False)
 
 
 def _text_result(text: str) -> dict[str, Any]:

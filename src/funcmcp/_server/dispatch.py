@@ -16,6 +16,7 @@ from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import RawResponse, Tool
 from funcmcp._server.catalog.lookup import Lookup
+from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.connections.hub import LISTS, Hub, updated
 from funcmcp._server.drain import Drain
 from funcmcp._server.exception_groups import meaning_of, shown_text
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from funcmcp._server.budgets.result_budgets import ResultBudgets
     from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
     from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.catalog.feature_view import FeatureView
     from funcmcp._server.catalog.features import ExtensionMethod
     from funcmcp._server.connections.client import ConnectedClient
     from funcmcp._server.connections.conversation import Conversation, Rules
@@ -89,6 +91,8 @@ class Server:
         open_values: Returns the store of the callers' values. None: there is none, and tools have no budgets.
         provided: The features that are computed at run time; None if there are none.
         client_endings: Functions that are called with each client whose session or connection has ended.
+        view: Changes the features for each request; None if nothing does.
+        is_mounted: Whether another server has the features of this one, too.
         notification_listeners: Functions that are called with the context of each notification of a client. They have
             no effect on it.
     """
@@ -96,6 +100,8 @@ class Server:
     budgets: ResultBudgets | None = None
     open_values: Callable[[], CallerValues] | None = None
     provided: Provided | None = None
+    view: FeatureView | None = None
+    is_mounted: bool = False
     _middleware_results: MiddlewareResults | None = None
     _values_of_authors: AuthoredValues | None = None
 
@@ -297,6 +303,27 @@ class Server:
         for features in self.routes.lists.values():
             features.provided = provided
 
+    def set_view(self, view: FeatureView) -> None:
+        """Let a view change the features for each request.
+
+        Raises:
+            RegistrationError: Another server, or the search for tools, has the features without the view.
+        """
+        if self.is_mounted or any(tool.reroute is not None for tool in self.catalog.tools):
+            raise RegistrationError(
+                f"{self.options.name} is mounted or has mcp.tool_search(), which have its features as they are. Add "
+                "the transform to the server that mounts it, or remove the search."
+            )
+        self.view = view
+        for features in self.routes.lists.values():
+            features.view = view
+
+    def publish_lists(self) -> None:
+        """Notify clients that all lists may have changed."""
+        for name, change in LISTS.items():
+            if name in self.catalog.offered:
+                self.hub.publish(change)
+
     async def resolve(
         self,
         message: Message,
@@ -381,6 +408,8 @@ class Server:
             self.load.memory.check(context.caller, size)
         result: Any
         try:
+            if self.view is not None and context.routed.route is not None and context.routed.route.find is not None:
+                return self._handle_in_view(context, self.view)
             feature = context.routed.feature
             if feature is not None and feature.needs:
                 self._check_needs(feature, context)
@@ -400,6 +429,14 @@ class Server:
 
         if missing_of(feature.needs, context.client.capabilities):
             raise unknown_to(feature, context.routed)
+
+    async def _handle_in_view(self, context: RequestContext, view: FeatureView) -> Any:
+        """Run the handler of a request with the feature that a view has for it."""
+        context.routed = await view.routed(context)
+        feature = context.routed.feature
+        if feature is not None and feature.needs:
+            self._check_needs(feature, context)
+        return await self._handle_if_shown(context)
 
     async def _handle_if_shown(self, context: RequestContext) -> Any:
         """Run the handler of a request that names a feature which only some callers have."""

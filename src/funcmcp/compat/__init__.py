@@ -32,6 +32,12 @@ if TYPE_CHECKING:
         restrict_tag,
         run_auth_checks,
     )
+    from funcmcp._compat.catalog_transforms import (
+        BaseSearchTransform,
+        BM25SearchTransform,
+        CatalogTransform,
+        RegexSearchTransform,
+    )
     from funcmcp._compat.components import (
         BinaryResource,
         DirectoryResource,
@@ -104,6 +110,7 @@ if TYPE_CHECKING:
         UnexpectedToolError,
         ValidationError,
     )
+    from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
     from funcmcp._compat.file_provider import FileSystemProvider
     from funcmcp._compat.http_apps import create_sse_app, create_streamable_http_app
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
@@ -170,7 +177,6 @@ if TYPE_CHECKING:
     from funcmcp._compat.response_limiting import ResponseLimitingMiddleware
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.sdk_server import MCPServer
-    from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
     from funcmcp._compat.security import (
         DEFAULT_RESOURCE_SECURITY,
         INHERIT_SECURITY,
@@ -208,6 +214,16 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.tool_injection import PromptToolMiddleware, ResourceToolMiddleware, ToolInjectionMiddleware
     from funcmcp._compat.tool_transforms import ArgTransform, TransformedTool, forward, forward_raw
+    from funcmcp._compat.transforms import (
+        ArgTransformConfig,
+        Namespace,
+        ToolTransform,
+        ToolTransformConfig,
+        Transform,
+        VersionFilter,
+        Visibility,
+        is_enabled,
+    )
     from funcmcp._compat.versions import (
         VersionKey,
         VersionSpec,
@@ -221,6 +237,23 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "_compat.catalog_transforms": [
+        "BM25SearchTransform",
+        "BaseSearchTransform",
+        "CatalogTransform",
+        "RegexSearchTransform",
+    ],
+    "_compat.features_as_tools": ["PromptsAsTools", "ResourcesAsTools"],
+    "_compat.transforms": [
+        "ArgTransformConfig",
+        "Namespace",
+        "ToolTransform",
+        "ToolTransformConfig",
+        "Transform",
+        "VersionFilter",
+        "Visibility",
+        "is_enabled",
+    ],
     "_compat.annotations": ["ToolAnnotations"],
     "_compat.apps": [
         "UI_EXTENSION_ID",
@@ -380,7 +413,6 @@ _HOMES = {
     "_compat.response_limiting": ["ResponseLimitingMiddleware"],
     "_compat.sampling": ["SamplingResult"],
     "_compat.sdk_server": ["MCPServer"],
-    "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
     "_compat.security": ["DEFAULT_RESOURCE_SECURITY", "INHERIT_SECURITY", "RequestStateSecurity", "ResourceSecurity"],
     "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
@@ -439,6 +471,7 @@ __all__ = [
     "AggregateProvider",
     "AppConfig",
     "ArgTransform",
+    "ArgTransformConfig",
     "AssistantMessage",
     "Audio",
     "Auth0JWTVerifier",
@@ -453,6 +486,7 @@ __all__ = [
     "AzureJWTVerifier",
     "AzureProvider",
     "BM25SearchTransform",
+    "BaseSearchTransform",
     "BearerAuthProvider",
     "BinaryResource",
     "CacheStatistics",
@@ -460,6 +494,7 @@ __all__ = [
     "CallNext",
     "CallToolSettings",
     "CancelledElicitation",
+    "CatalogTransform",
     "ClaudeSkillsProvider",
     "ClerkProvider",
     "CodexSkillsProvider",
@@ -527,6 +562,7 @@ __all__ = [
     "Middleware",
     "MiddlewareContext",
     "MultiAuth",
+    "Namespace",
     "NotFoundError",
     "OAuthProxy",
     "OCIProvider",
@@ -539,6 +575,7 @@ __all__ = [
     "PromptError",
     "PromptResult",
     "PromptToolMiddleware",
+    "PromptsAsTools",
     "PropelAuthProvider",
     "Provider",
     "ProxyClient",
@@ -562,6 +599,7 @@ __all__ = [
     "ResourceSecurityError",
     "ResourceTemplate",
     "ResourceToolMiddleware",
+    "ResourcesAsTools",
     "ResponseCachingMiddleware",
     "ResponseCachingStatistics",
     "ResponseLimitingMiddleware",
@@ -593,14 +631,19 @@ __all__ = [
     "ToolError",
     "ToolInjectionMiddleware",
     "ToolResult",
+    "ToolTransform",
+    "ToolTransformConfig",
+    "Transform",
     "TransformedTool",
     "UnexpectedResourceError",
     "UnexpectedToolError",
     "UserMessage",
     "VSCodeSkillsProvider",
     "ValidationError",
+    "VersionFilter",
     "VersionKey",
     "VersionSpec",
+    "Visibility",
     "WorkOSProvider",
     "app_config_to_meta_dict",
     "compare_versions",
@@ -618,6 +661,7 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "is_enabled",
     "is_version_greater",
     "lifespan",
     "max_version",
@@ -641,16 +685,7 @@ _ELSEWHERE = {
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use funcmcp.compat.mcp.Extension with MCPServer(extensions=[...]), or funcmcp.extensions.Extension.",
     "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
-    "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
-    "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
-    "PromptsAsTools": "Use funcmcp.transforms.PromptsAsTools.",
-    "ResourcesAsTools": "Use funcmcp.transforms.ResourcesAsTools.",
-    "ToolTransform": "Use funcmcp.transforms.ToolTransform.",
-    "ToolTransformConfig": "Use funcmcp.transforms.ToolChange.",
-    "Transform": "Use funcmcp.transforms.Transform.",
-    "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
-    "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",

@@ -54,8 +54,6 @@ def described(notes: list[Note], first: int = 2) -> list[tuple[str, int, str]]:
          ("missing", 3, "super().get_app_tool")),
         ("class Mine(FastMCP):\n    def __init__(self):\n        super().__init__(providers=[1])",
          ("missing", 3, "super().__init__(providers=)")),
-        ("from fastmcp.server.middleware import Middleware\nclass M(Middleware):\n    def on_notification(self): ...",
-         ("missing", 3, "M.on_notification")),
         ("from fastmcp.server.dependencies import Depends\nasync def f(db=Depends(connect)): ...",
          ("differs", 2, "Depends")),
         ("async def f():\n    tool = await mcp.get_tool('a')\n    tool.get_meta()", ("missing", 3, "tool.get_meta")),

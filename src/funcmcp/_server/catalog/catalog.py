@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from funcmcp._server.calls.feature import Feature
     from funcmcp._server.catalog.features import Addable
-    from funcmcp._server.catalog.transformed import AnyTransform, TransformedFeatures
+    from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform, TransformedFeatures
     from funcmcp._server.catalog.visibility import Rule
     from funcmcp._server.options import ServerOptions
 
@@ -214,6 +215,18 @@ class Catalog:
         for kind in _HIDEABLE:
             self._registries[kind].update_visibility()
 
+    def fix_visibility(self) -> None:
+        """Apply the rules so far as a transform, so that later transforms change what they hide, but not whether.
+
+        A rule that names a feature would otherwise miss it under the name that a later transform gives it.
+        """
+        rules = self.visibility.rules
+        if rules:
+            self.add_transform(_Decided(rules))
+            self.visibility.clear()
+            for kind in _HIDEABLE:
+                self._registries[kind].update_visibility()
+
     def features(self) -> Iterator[Feature]:
         """Yield all features with a rule of access, but for lists of resources."""
         yield from self.tools
@@ -291,6 +304,23 @@ class Catalog:
             yield "resources"
         if _is_declared(option=protocol.offer_prompts, has_features=len(self.prompts) > 0):
             yield "prompts"
+
+
+class _Decided:
+    """Hides and shows features as rules of visibility do, whatever they are called afterwards: a transform.
+
+    Args:
+        rules: The rules.
+    """
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._visibility = Visibility()
+        for rule in rules:
+            self._visibility.add(rule)
+
+    def __call__(self, feature: AnyFeature) -> AnyFeature:
+        """Return the feature with the option that decides whether clients see it."""
+        return replace(feature, enabled=self._visibility.decide(feature, default=feature.enabled))
 
 
 def _is_built_in(feature: Addable) -> bool:

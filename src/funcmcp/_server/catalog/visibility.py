@@ -111,6 +111,11 @@ class Visibility:
         remaining = [existing for existing in self._rules if existing.only or existing.conditions != rule.conditions]
         self._rules = [*remaining, rule]
 
+    def clear(self) -> None:
+        """Remove all rules."""
+        self.version += 1
+        self._rules = []
+
     def allows(self, feature: Feature) -> bool:
         """Return whether clients see a feature."""
         return feature.is_built_in or self.decide(feature, default=feature.enabled)

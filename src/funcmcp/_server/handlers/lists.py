@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.feature import Capability, Feature
     from funcmcp._server.calls.route import RoutedRequest
+    from funcmcp._server.catalog.feature_view import FeatureView
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.connections.conversation import Rules
     from funcmcp._server.results import CacheScope, Results
@@ -131,6 +132,8 @@ class FeatureList:
         left_out: Keys of features that have no valid definition and were logged.
         cache_scope: Whether caches may share a page; None: as the server's other answers.
         provided: The features that are computed at run time; None if there are none.
+        method: The method.
+        view: Changes the features for each request; None if nothing does.
     """
 
     cache_scope: CacheScope | None = None
@@ -146,6 +149,8 @@ class FeatureList:
         page_size: int | None,
     ) -> None:
         self.name = METHODS[method].items or method
+        self.method = method
+        self.view: FeatureView | None = None
         self.left_out: set[str] = set()
         self.provided: Provided | None = None
         self.page_size = page_size
@@ -161,11 +166,9 @@ class FeatureList:
     async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
-        guard = guard_for(context, self._guard)
         if self.version != self._version:
             self._read_changes()
-        is_private = session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
-        is_private = is_private or self._has_conditions or context.every_version
+        is_private = self._is_private(context)
         if self.provided is not None:
             await self.provided.ready(self.registry.kind)
             is_private = is_private or self.provided.is_per_caller
@@ -181,6 +184,13 @@ class FeatureList:
                 return page
         features = [feature for feature in self.all() if not feature.needs & missing] if missing else self.all()
         return await self._built_page(context, features, cursor, missing)
+
+    def _is_private(self, context: RequestContext) -> bool:
+        """Return whether the list depends on the request, and not only on the client's revision and capabilities."""
+        if self._has_conditions or context.every_version or self.view is not None:
+            return True
+        guard = guard_for(context, self._guard)
+        return session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
 
     def _read_changes(self) -> None:
         """Note what the features need, and drop the pages that were kept."""
@@ -256,7 +266,7 @@ class FeatureList:
     async def features_for(self, context: RequestContext) -> list[Any]:
         """Return the features that the caller of a request gets."""
         rules = session_rules_of(context)
-        if context.every_version:
+        if context.every_version or self.view is not None:
             features = self.all_versions(rules)
         elif rules is None:
             features = self.all()
@@ -265,6 +275,10 @@ class FeatureList:
 
             features = [feature for feature in seen_features(self.registry, rules) if feature.is_listed]
         features = [*await self.allowed(features, context), *await self.provided_for(context)]
+        if context.every_version or self.view is not None:
+            features = list(dict.fromkeys(features))  # an older version may stand in for one that is not shown
+        if self.view is not None:
+            features = await self.view.listed(self.method, features, context)
         capabilities = context.client.capabilities
         return [item for item in features if not item.needs or not missing_of(item.needs, capabilities)]
 
@@ -296,12 +310,12 @@ class FeatureList:
     async def definitions_of(self, context: RequestContext, features: Sequence[Any]) -> dict[str, bytes]:
         """Return the definitions of features, as JSON text by key. One without a valid definition is left out.
 
-        In a list of all versions, the version is a part of the key.
+        In a list of all versions, the place in the list is a part of the key.
         """
         definitions: dict[str, bytes] = {}
         for number, feature in enumerate(features, 1):
             try:
-                key = f"{feature.key} {feature.version}" if context.every_version else feature.key
+                key = f"{feature.key} {number}" if context.every_version else feature.key
                 definitions[key] = encoded_definition(self.registry, feature, self.shape, context.client.revision)
             except RegistrationError as error:
                 if feature.key not in self.left_out:

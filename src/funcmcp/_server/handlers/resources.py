@@ -98,10 +98,11 @@ class ResourceList:
             await self._registered.provided.ready()
         registered = await self._registered.features_for(context)
         definitions = await self._registered.definitions_of(context, registered)
+        uris = {resource.key for resource in registered}
         listers = [lister for lister in self._catalog.listers if await self._may_call(lister, context)]
         for listed in await asyncio.gather(*(_listed_by(lister, context) for lister in listers)):
             for uri, definition in listed.items():
-                if uri not in definitions and await self._may_list(uri, context):
+                if uri not in uris and uri not in definitions and await self._may_list(uri, context):
                     definitions[uri] = definition
         name = self._registered.name
         start = 0 if cursor is None else start_of(name, list(definitions), cursor)

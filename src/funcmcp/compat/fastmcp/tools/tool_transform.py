@@ -6,6 +6,8 @@ from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
     from funcmcp.compat import ArgTransform as ArgTransform
+    from funcmcp.compat import ArgTransformConfig as ArgTransformConfig
+    from funcmcp.compat import ToolTransformConfig as ToolTransformConfig
     from funcmcp.compat import TransformedTool as TransformedTool
     from funcmcp.compat import forward as forward
     from funcmcp.compat import forward_raw as forward_raw
@@ -13,6 +15,8 @@ else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
             "ArgTransform",
+            "ArgTransformConfig",
+            "ToolTransformConfig",
             "TransformedTool",
             "forward",
             "forward_raw",

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp.compat import Namespace as Namespace
+    from funcmcp.compat import PromptsAsTools as PromptsAsTools
+    from funcmcp.compat import ResourcesAsTools as ResourcesAsTools
+    from funcmcp.compat import ToolTransform as ToolTransform
+    from funcmcp.compat import Transform as Transform
+    from funcmcp.compat import VersionFilter as VersionFilter
     from funcmcp.compat import VersionSpec as VersionSpec
+    from funcmcp.compat import Visibility as Visibility
+    from funcmcp.compat import is_enabled as is_enabled
     from funcmcp.compat.fastmcp.server.transforms import catalog as catalog
     from funcmcp.compat.fastmcp.server.transforms import namespace as namespace
     from funcmcp.compat.fastmcp.server.transforms import prompts_as_tools as prompts_as_tools
@@ -17,6 +25,14 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
+            "Namespace",
+            "PromptsAsTools",
+            "ResourcesAsTools",
+            "ToolTransform",
+            "Transform",
+            "VersionFilter",
             "VersionSpec",
+            "Visibility",
+            "is_enabled",
         ],
     })
