@@ -31,9 +31,23 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillsDirectoryProvider"]},
     "fastmcp": {
         "funcmcp._compat.global_settings": ["Settings", "settings"],
+        "funcmcp.compat": ["FastMCPApp"],
         "funcmcp.compat.fastmcp.client": ["Client"],
     },
     "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
+    "fastmcp.server.providers.addressing": {
+        "funcmcp._compat.app_addresses": [
+            "HASH_LENGTH",
+            "TOOL_HASH_META_KEY",
+            "hash_tool",
+            "hashed_backend_name",
+            "hashed_resource_uri",
+            "is_app_tool_with_identity",
+            "parse_hashed_backend_name",
+            "parse_hashed_resource_uri",
+            "tool_identity",
+        ],
+    },
     "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},
     "fastmcp.utilities.tests": {
         "funcmcp._compat.global_settings": ["temporary_settings"],
