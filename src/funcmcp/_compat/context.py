@@ -663,6 +663,22 @@ class Done:
             yield from self._work().__await__()
 
 
+class RequestMeta(dict[str, Any]):
+    """The ``_meta`` of a request, whose members are attributes, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        if name in {"progressToken", "progress_token"}:
+            return self.get("progressToken")
+        raise AttributeError(f"The request's _meta has no member {name!r}.")
+
+    @property
+    def model_extra(self) -> dict[str, Any]:
+        """The members as a dict."""
+        return dict(self)
+
+
 class RequestView:
     """The request of a `Context`, with the names of the official SDK's RequestContext."""
 
@@ -690,10 +706,9 @@ class RequestView:
         return self._context.protocol_version
 
     @property
-    def meta(self) -> SimpleNamespace:
-        """The members of the request's ``_meta`` as attributes."""
-        meta = dict(self._context._request.meta)  # noqa: SLF001 - a part of Context
-        return SimpleNamespace(**{"progressToken": None, **meta}, model_extra=meta)
+    def meta(self) -> RequestMeta:
+        """The members of the request's ``_meta``: a dict, as in the SDK 2, whose members are attributes as in 1.x."""
+        return RequestMeta(self._context._request.meta)  # noqa: SLF001 - a part of Context
 
     @property
     def request(self) -> Any:

@@ -10,7 +10,7 @@ from pydantic_core import ValidationError as PydanticError
 
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
+from funcmcp._protocol.errors import INTERNAL_ERROR, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.catalog.registry import RegistrationError
@@ -39,7 +39,7 @@ class ResourceError(MCPError, FastMCPError):
     """A resource can't be read. Clients get a JSON-RPC error with the text."""
 
     def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
-        super().__init__(INVALID_PARAMS, str(message))
+        super().__init__(INTERNAL_ERROR, str(message))
 
 
 @public("funcmcp.compat")
@@ -57,7 +57,7 @@ class PromptError(MCPError, FastMCPError):
     """A prompt can't be made. Clients get a JSON-RPC error with the text."""
 
     def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
-        super().__init__(INVALID_PARAMS, str(message))
+        super().__init__(INTERNAL_ERROR, str(message))
 
 
 @public("funcmcp.compat")

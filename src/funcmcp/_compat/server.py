@@ -19,6 +19,7 @@ from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
+from funcmcp._compat.call_errors import URL_ELICITATION_REQUIRED, naming_component
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
 from funcmcp._compat.context import Call, Context, context_variable, get_context
@@ -61,13 +62,13 @@ from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
-from funcmcp._compat.wire_meta import with_tags_in_meta
+from funcmcp._compat.wire_meta import as_listed, with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import ServerInfo
+from funcmcp._server.options import ServerInfo, shown_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,10 +96,6 @@ _PATHS = re.compile(r"\{(\w+)\*\}")
 """The variables of a URI template that stand for all remaining parts of a path."""
 _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
-
-
-_URL_ELICITATION_REQUIRED = -32042
-"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 
 
 @public("funcmcp.compat")
@@ -221,6 +218,9 @@ class FastMCP(ServerLists):
     def version(self) -> str:
         """The server's version."""
         return self._server.options.version
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     @property
     def title(self) -> str | None:
@@ -354,6 +354,10 @@ class FastMCP(ServerLists):
         check_not_classmethod(name_or_fn, kind.kind)
         if name_or_fn is not None and options.get("name") is not None and not callable(name_or_fn):
             raise TypeError("Cannot specify both a name as first argument and as keyword argument. Pass one of them.")
+        if not (name_or_fn is None or isinstance(name_or_fn, str) or callable(name_or_fn)):
+            raise TypeError(
+                f"First argument to @{kind.kind} must be a function, string, or None, got {type(name_or_fn)}"
+            )
         if callable(name_or_fn):
             self.register(kind(name_or_fn, options.pop("name", None), **options))
             return name_or_fn
@@ -541,6 +545,8 @@ class FastMCP(ServerLists):
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = component.finished(self._feature(component, options))
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
+        if not self.is_of_sdk:
+            feature = as_listed(feature, component.kind, has_title=component.title is not None)
         if self._sends_tags:
             feature = with_tags_in_meta(feature, component.tags)
         return feature if self._completion is None else with_completion(feature, self._completion)
@@ -554,6 +560,9 @@ class FastMCP(ServerLists):
         """
         feature = _MAKERS[component.kind](self, component, options)
         handler = _with_results_and_errors(feature.handler)
+        if not self.is_of_sdk:
+            shown = shown_types(self._server.options.show_errors, "show_errors")
+            handler = naming_component(handler, component.kind, component.name, shown)
         return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
@@ -915,7 +924,7 @@ def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
-            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+            if isinstance(native, MCPError) and native.code == URL_ELICITATION_REQUIRED:
                 raise native from error
             readable = without_pydantic(error)
             if readable is error:

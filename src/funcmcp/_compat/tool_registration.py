@@ -83,7 +83,7 @@ def _timed_out(tool: str) -> Any:
 
 def timeout_error(tool: str, seconds: float) -> str:
     """Return the text of the error of a call that took too long."""
-    return f"Tool {tool!r} execution timed out after {seconds}s"
+    return f"Error calling tool {tool!r}: Tool {tool!r} execution timed out after {seconds}s"
 
 
 def _definition(tool: Any, input_schema: Callable[[], dict[str, Any] | None], output: ToolOutput) -> dict[str, Any]:
