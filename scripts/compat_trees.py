@@ -62,6 +62,7 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.contrib.component_manager": _MANAGER,
     "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "mcp.shared.exceptions": {"funcmcp": ["MCPError"]},
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
 """Names that only a module of a tree has, by the module and by the module of funcmcp that defines them."""

@@ -14,12 +14,12 @@ from funcmcp.testing import Client
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (ValueError("bad"), -32602, "Invalid params: bad"),
-        (LookupError("bad"), -32603, "Internal error: bad"),
-        (FileNotFoundError("bad"), -32001, "Not found: bad"),
-        (PermissionError("bad"), -32000, "Permission denied: bad"),
-        (TimeoutError("bad"), -32000, "Request timeout: bad"),
-        (ToolError("bad"), -32603, "Internal error: bad"),
+        (ValueError("bad"), -32602, "Invalid params"),
+        (LookupError("bad"), -32603, "Internal error"),
+        (FileNotFoundError("bad"), -32001, "Not found"),
+        (PermissionError("bad"), -32000, "Permission denied"),
+        (TimeoutError("bad"), -32000, "Request timeout"),
+        (ToolError("bad"), -32603, "Internal error"),
     ],
 )
 async def test_errors_have_the_code_of_their_kind(error: Exception, code: int, text: str) -> None:
@@ -39,7 +39,8 @@ async def test_errors_have_the_code_of_their_kind(error: Exception, code: int, t
     async with Client(mcp) as client:
         with pytest.raises(MCPError) as failure:
             await client.call_tool("fail")
-    assert (failure.value.code, failure.value.message) == (code, text)
+    wrapped = "bad" if isinstance(error, ToolError) else "Error calling tool 'fail': bad"
+    assert (failure.value.code, failure.value.message) == (code, f"{text}: {wrapped}")
     assert len(reported) == 1
     assert errors.get_error_stats() == {"ToolError:tools/call": 1}
 
@@ -53,7 +54,7 @@ async def test_errors_stay_as_they_are_if_they_are_not_transformed() -> None:
 
     async with Client(mcp) as client:
         result = await client.call_tool("fail")
-    assert (result.is_error, result.text) == (True, "bad")
+    assert (result.is_error, result.text) == (True, "Error calling tool 'fail': bad")
 
 
 @pytest.mark.parametrize(("failures", "calls", "is_error"), [(2, 3, False), (3, 3, True)])

@@ -134,7 +134,7 @@ class File(content.File):
     ) -> None:
         mime_type = None if format is None else media_type_of_name(f"file.{format}")
         if path is None and not PurePath(name or "").suffix:
-            name = f"{name or 'file'}.{format or 'bin'}"
+            name = f"{name or 'resource'}.{(format or 'octet-stream').lower()}"
         super().__init__(data, path=path, name=name, mime_type=mime_type, **_annotations(annotations))
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data

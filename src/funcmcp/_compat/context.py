@@ -14,7 +14,7 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
 from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
-from funcmcp._compat.errors import as_fastmcp_error
+from funcmcp._compat.errors import raise_as_fastmcp
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
@@ -597,7 +597,7 @@ class Context(Generic[*Types]):
         try:
             result: Any = await self._server.read_resource(str(uri), principal=self._principal)
         except MCPError as error:
-            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+            raise_as_fastmcp(error, error.__cause__)
         if is_input_required_type(type(result)):
             raise RuntimeError(
                 "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
@@ -612,7 +612,7 @@ class Context(Generic[*Types]):
             rendered: GetPromptResult = await server.rendered(name, arguments, principal=self._principal)
             return rendered
         except MCPError as error:
-            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+            raise_as_fastmcp(error, error.__cause__)
 
     async def list_resources(self) -> list[Resource]:
         """Return the resources of this server that the caller sees."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic_core import ValidationError as PydanticError
 
@@ -195,6 +195,18 @@ def as_fastmcp_error(error: MCPError, failure: BaseException | None) -> MCPError
     if isinstance(failure, UnknownFeature | ResourceNotFound | NotFoundError):
         return MissingFeatureError(error.code, error.message, error.data)
     return error
+
+
+def raise_as_fastmcp(error: MCPError, failure: BaseException | None) -> NoReturn:
+    """Raise the error of a request as FastMCP's.
+
+    Args:
+        error: The error.
+        failure: What it was caused by: itself, if it is an error of FastMCP already.
+    """
+    if isinstance(failure, ResourceError | PromptError):
+        raise failure
+    raise as_fastmcp_error(error, failure) from failure
 
 
 def without_pydantic(error: Exception) -> Exception:
