@@ -124,7 +124,7 @@ class ServerMiddleware(ServerTransports):
         self._server.add_middleware(self._spans, is_outermost=True)
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
-        self.notifications = Notifications(self)
+        self.notifications: Notifications = Notifications(self)
         self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
         if overridden.names:
