@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from funcmcp.compat import (
     UI_EXTENSION_ID,
@@ -26,7 +27,14 @@ def lights() -> str:
     return "on"
 
 
-@pytest.mark.parametrize("app", [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}])
+class ConfigOfALibrary(BaseModel):
+    """A config like FastMCP's own, which a library for FastMCP passes."""
+
+    resource_uri: str = Field(PAGE, serialization_alias="resourceUri")
+    domain: str | None = None
+
+
+@pytest.mark.parametrize("app", [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}, ConfigOfALibrary()])
 async def test_a_tool_names_its_page(app: Any) -> None:
     mcp = FastMCP("Lights")
     mcp.tool(app=app, meta={"custom": 1})(lights)
