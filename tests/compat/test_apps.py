@@ -30,11 +30,14 @@ def lights() -> str:
 class ConfigOfALibrary(BaseModel):
     """A config like FastMCP's own, which a library for FastMCP passes."""
 
-    resource_uri: str = Field(PAGE, serialization_alias="resourceUri")
+    resource_uri: str = Field(serialization_alias="resourceUri")
     domain: str | None = None
 
 
-@pytest.mark.parametrize("app", [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}, ConfigOfALibrary()])
+CONFIGS = [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}, ConfigOfALibrary(resource_uri=PAGE)]
+
+
+@pytest.mark.parametrize("app", CONFIGS)
 async def test_a_tool_names_its_page(app: Any) -> None:
     mcp = FastMCP("Lights")
     mcp.tool(app=app, meta={"custom": 1})(lights)
