@@ -38,7 +38,7 @@ DIFFERENCES = {
     "Context.get_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.set_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.delete_state": "the state belongs to this process, and a request without a session has state of its own",
-    "FastMCP._mcp_server": "it has only name, version, instructions and request_context; rewrite the rest by hand",
+    "FastMCP._mcp_server": "it has only request_context, and name, version and instructions; rewrite the rest by hand",
     "FastMCP.as_proxy": "no header of a client is passed on",
     "FastMCP.custom_route": (
         "the server checks Host and Origin, and limits bodies; a route that fails answers with an error id"
