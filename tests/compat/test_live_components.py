@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from funcmcp.compat import FastMCP
@@ -20,9 +22,9 @@ def shop() -> FastMCP:
 
 async def test_clients_get_attributes_that_are_set_later_in_the_same_order() -> None:
     mcp = shop()
-    tool, resource = await mcp.get_tool("first"), await mcp.get_resource("shop://hours")
-    template, prompt = await mcp.get_resource_template("shop://{item}"), await mcp.get_prompt("greet")
-    for component in (tool, resource, template, prompt):
+    components: list[Any] = [await mcp.get_tool("first"), await mcp.get_resource("shop://hours")]
+    components += [await mcp.get_resource_template("shop://{item}"), await mcp.get_prompt("greet")]
+    for component in components:
         component.meta = {**(component.meta or {}), "openai/outputTemplate": "ui://a"}
         component.description = "Changed."
         component.tags = {"new"}
@@ -36,27 +38,29 @@ async def test_clients_get_attributes_that_are_set_later_in_the_same_order() -> 
         ("Changed.", "ui://a")
     ] * 4
     assert result.text == "1"
-    assert (await mcp.get_tool("first")).tags == {"new"}  # type: ignore[union-attr] # it exists
+    tool: Any = await mcp.get_tool("first")
+    assert tool.tags == {"new"}
     mcp.disable(tags={"new"})
     assert [item.name for item in await mcp.list_tools()] == ["second"]
 
 
 async def test_clients_are_notified_of_a_change() -> None:
     mcp = shop()
-    tool = await mcp.get_tool("first")
+    tool: Any = await mcp.get_tool("first")
     before = mcp._server.catalog.tools.version
-    tool.title = "First"  # type: ignore[union-attr] # it exists
+    tool.title = "First"
     assert mcp._server.catalog.tools.version > before
 
 
 async def test_a_copy_changes_nothing() -> None:
     mcp = shop()
-    copy = (await mcp.get_tool("first")).model_copy(update={"description": "Copied."})  # type: ignore[union-attr]
-    copy.description = "Changed."
-    assert (await mcp.get_tool("first")).description is None  # type: ignore[union-attr] # it exists
+    tool: Any = await mcp.get_tool("first")
+    tool.model_copy(update={"description": "Copied."}).description = "Changed."
+    tool = await mcp.get_tool("first")
+    assert tool.description is None
 
 
 async def test_checks_of_authorization_are_not_lost() -> None:
-    tool = await shop().get_tool("first")
+    tool: Any = await shop().get_tool("first")
     with pytest.raises(AttributeError, match="auth of the tool first can't be set"):
-        tool.auth = lambda _: False  # type: ignore[union-attr] # it exists
+        tool.auth = lambda _: False

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from funcmcp._compat.components import Component
-    from funcmcp._compat.server import FastMCP
 
 _OPTIONS = frozenset({"title", "description", "tags", "annotations", "icons", "meta"})
 """Attributes that are options of a component."""
 
 
-def live(item: Any, server: FastMCP) -> Any:
+def live(item: Any, server: Any) -> Any:
     """Return a definition of a server's list, whose attributes change the component if they are set.
 
     Those of a component that a provider, a mounted server or a transform has made change the definition alone.
@@ -24,7 +23,7 @@ def live(item: Any, server: FastMCP) -> Any:
     return item
 
 
-def _set(server: FastMCP, component: Component, name: str, value: Any) -> None:
+def _set(server: Any, component: Component, name: str, value: Any) -> None:
     """Set an attribute of a registered component.
 
     Raises:
