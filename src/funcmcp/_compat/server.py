@@ -32,6 +32,7 @@ from funcmcp._compat.server_settings import Settings, ignored_variables, options
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
 from funcmcp._compat.standalone import check_not_classmethod, component_of
 from funcmcp._compat.transports import note_ignored
+from funcmcp._compat.unknown_tools import answered_unknown
 from funcmcp._compat.versions import checked_version
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
@@ -530,7 +531,7 @@ class FastMCP(ServerRegistration):
             server, prefix = prefix, server
         if server is self:
             raise ValueError("Cannot mount a server onto itself")
-        mount(self, server, prefix or namespace, transforms, tool_names)
+        mount(self, server, prefix or namespace, transforms, tool_names, self.resource_security)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -593,7 +594,7 @@ class FastMCP(ServerRegistration):
             note_refusal(request)
             if self._completion is not None and request.request.method == "completion/complete":
                 return await complete_unknown(self._completion, request, reply)
-            return reply
+            return reply if self.is_of_sdk else answered_unknown(request, reply)
 
     @property
     def newest_revision(self) -> Revision:
