@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._app import mounting
 from funcmcp._app.mcp_server import MCPServer
+from funcmcp._compat.mounted_views import MountedView
 from funcmcp._compat.security import with_screening_of
 from funcmcp._server.catalog.features import ResourceTemplate
 from funcmcp._server.catalog.transformed import Transform as NativeTransform
@@ -31,7 +32,7 @@ def mount(
         transforms: Transforms of the features.
         tool_names: Other names of tools, by their names in the other server.
     """
-    changes = [*_native(transforms), Screened(above.resource_security)]
+    changes: list[Any] = [*_native(transforms), Screened(above.resource_security)]
     if tool_names:
         from funcmcp._providers.tool_changes import (  # noqa: PLC0415 - few mounts rename tools
             ToolChange,
@@ -42,6 +43,10 @@ def mount(
     if not isinstance(server, MCPServer):
         MCPServer.mount(above, server, prefix or None, transforms=changes)
         return
+    from funcmcp._compat.server import FastMCP  # noqa: PLC0415 - which uses this module
+
+    if isinstance(server, FastMCP):
+        changes.insert(0, MountedView(server))
     mounting.mount(runtime_of(above), runtime_of(server), prefix or None, changes, keeps_existing=True)
 
 

@@ -13,6 +13,7 @@ from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_override
 from funcmcp._compat.spans import UnaskedSpans
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
+from funcmcp._protocol.methods import FEATURE_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -127,8 +128,14 @@ class ServerMiddleware(ServerTransports):
         self.notifications = Notifications(self)
         self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
+        self._overrides_lists = any(method in FEATURE_LISTS for method in overridden.names)
         if overridden.names:
             super().add_middleware(native_middleware(overridden))
+
+    @property
+    def changes_lists(self) -> bool:
+        """Whether middleware or overridden methods may change the lists of the server."""
+        return bool(self._middleware_list.items) or self._overrides_lists
 
     @property
     def middleware(self) -> MiddlewareList:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from funcmcp._server.connections.conversation import Rules
 
 
-
 class SessionView:
     """The features that one session sees.
 
