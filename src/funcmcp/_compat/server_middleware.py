@@ -149,22 +149,24 @@ class ServerMiddleware(ServerTransports):
         self._server.add_middleware(self._spans, is_outermost=True)
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
-        self.notifications = Notifications(self)
+        self.notifications: Notifications = Notifications(self)
         self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
-        self._overrides_lists = any(method in FEATURE_LISTS for method in overridden.names)
+        self._overrides_lists = not FEATURE_LISTS.keys().isdisjoint(overridden.names)
         if overridden.names:
             super().add_middleware(native_middleware(overridden))
-
-    @property
-    def changes_lists(self) -> bool:
-        """Whether middleware or overridden methods may change the lists of the server."""
-        return bool(self._middleware_list.items) or self._overrides_lists
 
     @property
     def middleware(self) -> MiddlewareList:
         """The middleware, to which programs append."""
         return self._middleware_list
+
+    @property
+    def changes_lists(self) -> bool:
+        """Whether middleware or overridden methods, also those of mounted servers, may change the server's lists."""
+        if self._middleware_list or self._overrides_lists:
+            return True
+        return any(list_filter.is_active() for list_filter in self._server.list_filters)
 
     def add_middleware(self, middleware: Any) -> None:
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
