@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer as NativeMCPServer
+from funcmcp import ToolError
 from funcmcp._protocol.errors import MCPError
 from funcmcp.compat import Context, FastMCP, MCPServer, TextResource, Tool
 from funcmcp.testing import Client
@@ -96,10 +97,10 @@ async def test_clients_see_included_and_no_excluded_tags(options: dict[str, Any]
 
 async def test_hidden_features_cannot_be_used() -> None:
     async with Client(shop(exclude_tags={"admin"})) as client:
-        with pytest.raises(MCPError, match="clear"):
-            await client.call_tool("clear")
-        with pytest.raises(MCPError, match="off"):
-            await client.call_tool("off")
+        with pytest.raises(ToolError, match="clear"):
+            await client.call_tool("clear", raise_on_error=True)
+        with pytest.raises(ToolError, match="off"):
+            await client.call_tool("off", raise_on_error=True)
         with pytest.raises(MCPError):
             await client.read_resource("shop://admin")
         with pytest.raises(MCPError):
@@ -163,11 +164,15 @@ async def test_each_ignored_option_of_a_component_is_logged_at_the_start(caplog:
     mcp = FastMCP("t")
     mcp.tool(lambda: "x", name="b", serializer=str)
     mcp.tool(lambda: "x", name="a", serializer=str)
+    mcp.prompt("c", task=True)(lambda: "x")
+    mcp.resource("data://d", name="d", task=True)(lambda: "x")
     above = NativeMCPServer("above")
     above.mount(mcp)
     async with above.lifespan():
         assert caplog.messages == [
             "funcmcp.compat ignores serializer of these tools: a, b.",
+            "funcmcp.compat ignores task of these prompts: c.",
+            "funcmcp.compat ignores task of these resources: d.",
         ]
 
 

@@ -13,12 +13,14 @@ from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_override
 from funcmcp._compat.spans import UnaskedSpans
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
+from funcmcp._protocol.methods import FEATURE_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult, ReadResourceResult
+    from funcmcp._server.results import Results
 
 
 class MiddlewareList(Sequence[Any]):
@@ -55,7 +57,9 @@ class MiddlewareList(Sequence[Any]):
 
 
 class LowLevelServer:
-    """What programs read of the private attribute ``_mcp_server``, the low-level server of the originals.
+    """What programs use of the private attribute ``_mcp_server``, the low-level server of the originals.
+
+    The SDK 1.x has no other way to choose the version of a `FastMCP`.
 
     Args:
         server: The server.
@@ -66,18 +70,39 @@ class LowLevelServer:
 
     @property
     def name(self) -> str:
-        """The server's name."""
-        return self._server.name
+        """The server's name, as clients get it."""
+        name: str = self._results.server_info["name"]
+        return name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._describe(name=name)
 
     @property
     def version(self) -> str:
-        """The server's version."""
-        return self._server._server.options.version  # noqa: SLF001 - a part of the server
+        """The server's version, as clients get it."""
+        version: str = self._results.server_info["version"]
+        return version
+
+    @version.setter
+    def version(self, version: str) -> None:
+        self._describe(version=version)
 
     @property
     def instructions(self) -> str | None:
         """The guidance for the client's model."""
-        return self._server._server.options.instructions  # noqa: SLF001 - a part of the server
+        return self._results.instructions
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        self._results.instructions = text
+
+    @property
+    def _results(self) -> Results:
+        return self._server._server.results  # noqa: SLF001 - a part of the server
+
+    def _describe(self, **members: str) -> None:
+        self._results.describe_as({**self._results.server_info, **members})
 
     @property
     def request_context(self) -> Any:
@@ -124,9 +149,10 @@ class ServerMiddleware(ServerTransports):
         self._server.add_middleware(self._spans, is_outermost=True)
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
-        self.notifications = Notifications(self)
+        self.notifications: Notifications = Notifications(self)
         self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
+        self._overrides_lists = not FEATURE_LISTS.keys().isdisjoint(overridden.names)
         if overridden.names:
             super().add_middleware(native_middleware(overridden))
 
@@ -134,6 +160,13 @@ class ServerMiddleware(ServerTransports):
     def middleware(self) -> MiddlewareList:
         """The middleware, to which programs append."""
         return self._middleware_list
+
+    @property
+    def changes_lists(self) -> bool:
+        """Whether middleware or overridden methods, also those of mounted servers, may change the server's lists."""
+        if self._middleware_list or self._overrides_lists:
+            return True
+        return any(list_filter.is_active() for list_filter in self._server.list_filters)
 
     def add_middleware(self, middleware: Any) -> None:
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
