@@ -77,9 +77,9 @@ class Source:
         identity = parse_hashed_backend_name(key) if kind is Tool else None
         if identity is not None:
             component = await self.provider.get_tool_by_hash(*identity)
-            shown = [] if component is None else self._shown(component)
-            if shown:
-                return replace(shown[0], name=key)
+            tools: list[Any] = [] if component is None else self._shown(component)
+            if tools:
+                return replace(tools[0], name=key)  # type: ignore[no-any-return] # a copy of a Tool
         for transform in reversed(self._native_transforms):
             source_key = getattr(transform, "source_key", None)
             key = key if source_key is None else source_key(kind, key)
