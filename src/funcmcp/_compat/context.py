@@ -16,6 +16,7 @@ from funcmcp._compat.editable import model_of
 from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
+from funcmcp._compat.request_meta import RequestMeta
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._compat.session_visibility import as_dicts, rules_of
@@ -694,10 +695,9 @@ class RequestView:
         return self._context.protocol_version
 
     @property
-    def meta(self) -> SimpleNamespace:
-        """The members of the request's ``_meta`` as attributes."""
-        meta = dict(self._context._request.meta)  # noqa: SLF001 - a part of Context
-        return SimpleNamespace(**{"progressToken": None, **meta}, model_extra=meta)
+    def meta(self) -> RequestMeta:
+        """The members of the request's ``_meta``, as a mapping and as attributes."""
+        return RequestMeta(self._context._request.meta)  # noqa: SLF001 - a part of Context
 
     @property
     def request(self) -> Any:
