@@ -452,3 +452,15 @@ async def test_contexts_that_were_made_by_hand_share_the_state_of_their_session(
     assert await bare.list_resources() == []
     with pytest.raises(RuntimeError, match="session is not available"):
         _ = bare.session
+
+
+async def test_members_that_the_client_does_not_send_are_none() -> None:
+    mcp = FastMCP("Info")
+
+    @mcp.tool
+    def info(ctx: Context) -> list[bool]:
+        client = ctx.session.client_params.client_info
+        return [bool(client.name), client.title is None]
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("info")).structured_content == {"result": [True, True]}
