@@ -709,3 +709,22 @@ def test_decorators_refuse_what_they_can_not_register() -> None:
         mcp.tool("first", name="second")
     with pytest.raises(TypeError, match="The @resource decorator was used incorrectly"):
         mcp.resource(print)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer])
+async def test_programs_describe_the_server_by_its_low_level_server(server_class: type[FastMCP]) -> None:
+    mcp = server_class("c")
+    default = mcp.version
+    low_level = mcp._mcp_server
+    low_level.version, low_level.instructions = "7.1", "Ask first."
+    low_level.website_url = "https://example.com/c"
+    assert (mcp.version, low_level.version, low_level.name) == ("7.1", "7.1", "c")
+    for revision in ("2025-11-25", "2026-07-28"):
+        async with Client(mcp, revision=revision) as client:
+            info = client.server_info
+            assert (info["name"], info["version"], info["websiteUrl"]) == ("c", "7.1", "https://example.com/c")
+            assert client.instructions == "Ask first."
+    low_level.version = low_level.website_url = None
+    assert (mcp.version, low_level.website_url) == (default, None)
+    with pytest.raises(AttributeError, match="lifespan"):
+        low_level.lifespan = None

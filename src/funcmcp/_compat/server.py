@@ -220,7 +220,7 @@ class FastMCP(ServerLists):
     @property
     def version(self) -> str:
         """The server's version."""
-        return self._server.options.version
+        return self._mcp_server.version
 
     @property
     def title(self) -> str | None:

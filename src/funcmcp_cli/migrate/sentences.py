@@ -39,7 +39,7 @@ DIFFERENCES = {
     "Context.get_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.set_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.delete_state": "the state belongs to this process, and a request without a session has state of its own",
-    "FastMCP._mcp_server": "it has only name, version, instructions and request_context; rewrite the rest by hand",
+    "FastMCP._mcp_server": "it has only name, version, website_url, instructions and request_context; rewrite the rest by hand",
     "FastMCP.as_proxy": "no header of a client is passed on",
     "FastMCP.call_tool": "a failed call is a result with is_error; the result has content and structured_content",
     "FastMCP.custom_route": (
