@@ -8,6 +8,7 @@ compares the pages with what this writes.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import itertools
@@ -142,9 +143,52 @@ def _class(name: str, value: type) -> list[str]:
     return [_fence([_class_signature(name, value)]), _text(value.__doc__), *_member_entries(name, value)]
 
 
-def _member_entries(name: str, value: type) -> list[str]:
-    parts = []
+class _Owner(NamedTuple):
+    """The class whose entry describes a method or a property, which other public classes have, too."""
+
+    module: str
+    name: str
+    value: type
+
+
+@functools.cache
+def _owners() -> dict[tuple[str, int], _Owner]:
+    """Return the owner of each member, by its name and the id of its function: of several classes the most general."""
+    homes = _documented_in()
+    classes = [
+        _Owner(home, name, getattr(importlib.import_module(home), name))
+        for (_, name), home in homes.items()
+        if inspect.isclass(getattr(importlib.import_module(home), name))
+    ]
+    owners: dict[tuple[str, int], _Owner] = {}
+    for owner in sorted(classes, key=lambda owner: len(owner.value.__mro__)):
+        for member, function in _members(owner.value).items():
+            owners.setdefault((member, id(function)), owner)
+    return owners
+
+
+def _inherited(value: type) -> dict[_Owner, list[str]]:
+    """Return the members of a class that the entries of others describe, by these."""
+    inherited: dict[_Owner, list[str]] = {}
     for member, function in _members(value).items():
+        owner = _owners().get((member, id(function)))
+        if owner is not None and owner.value is not value:
+            inherited.setdefault(owner, []).append(member)
+    return inherited
+
+
+def _member_entries(name: str, value: type) -> list[str]:
+    inherited = _inherited(value)
+    parts = [
+        f"It also has, from [`{owner.module}.{owner.name}`]({_link(owner.module, owner.name)}): "
+        + ", ".join(f"`{member}`" for member in members)
+        + "."
+        for owner, members in inherited.items()
+    ]
+    elsewhere = {member for members in inherited.values() for member in members}
+    for member, function in _members(value).items():
+        if member in elsewhere:
+            continue
         if isinstance(function, property):
             returned = typing.cast("Any", function.fget).__annotations__.get("return", "")
             parts.append(f"### {name}.{member}\n\n{_fence([f'{member}: {returned}'])}\n\n{_text(function.__doc__)}")

@@ -16,9 +16,9 @@ from funcmcp.testing import Client
 def folder(tmp_path: Path) -> Path:
     """Return a folder with one skill that has a file beside SKILL.md."""
     skill = tmp_path / "skills" / "deploy"
-    (skill / "docs").mkdir(parents=True)
+    (skill / "texts").mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\ndescription: Deploy things.\n---\n# Deploy\n")
-    (skill / "docs" / "steps.md").write_text("Steps")
+    (skill / "texts" / "steps.md").write_text("Steps")
     (tmp_path / "secret.txt").write_text("secret")
     return tmp_path / "skills"
 
@@ -38,8 +38,8 @@ async def test_a_skill_is_served_as_resources(folder: Path) -> None:
     assert await uris(mcp) == ["skill://deploy/SKILL.md", "skill://deploy/_manifest"]
     assert "# Deploy" in await text(mcp, "skill://deploy/SKILL.md")
     manifest = json.loads(await text(mcp, "skill://deploy/_manifest"))
-    assert [file["path"] for file in manifest["files"]] == ["SKILL.md", "docs/steps.md"]
-    assert await text(mcp, "skill://deploy/docs/steps.md") == "Steps"
+    assert [file["path"] for file in manifest["files"]] == ["SKILL.md", "texts/steps.md"]
+    assert await text(mcp, "skill://deploy/texts/steps.md") == "Steps"
     async with Client(mcp) as client:
         (skill, _) = await client.list_resources()
         assert (skill.name, skill.description) == ("deploy/SKILL.md", "Deploy things.")
@@ -47,11 +47,11 @@ async def test_a_skill_is_served_as_resources(folder: Path) -> None:
 
 async def test_all_files_are_listed_on_request(folder: Path) -> None:
     provider = SkillsDirectoryProvider(folder, supporting_files="resources")
-    assert "skill://deploy/docs/steps.md" in await uris(FastMCP("Server", providers=[provider]))
+    assert "skill://deploy/texts/steps.md" in await uris(FastMCP("Server", providers=[provider]))
 
 
 @pytest.mark.parametrize(
-    "path", ["..%2F..%2Fsecret.txt", "../../secret.txt", "link.txt", "missing.txt", "docs", "C:%5Csecret.txt"]
+    "path", ["..%2F..%2Fsecret.txt", "../../secret.txt", "link.txt", "missing.txt", "texts", "C:%5Csecret.txt"]
 )
 async def test_nothing_outside_of_a_skill_is_read(folder: Path, path: str) -> None:
     (folder / "deploy" / "link.txt").symlink_to(folder.parent / "secret.txt")
