@@ -418,6 +418,23 @@ async def test_a_typed_dict_of_typing_is_a_result_and_an_argument() -> None:
     assert (await mcp.call_tool("forecast", {"last": {"city": "Rome"}})).text == '[{"city":"Rome"}]'
 
 
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer])
+async def test_an_argument_may_be_a_class_that_only_python_passes(server_class: type[FastMCP]) -> None:
+    mcp = server_class("t")
+
+    @mcp.tool()
+    def research(topic: str, output_schema: type[BaseModel] | None = None) -> str:
+        return f"{topic} {output_schema}"
+
+    async with Client(mcp) as client:
+        (tool,) = await client.list_tools()
+        assert tool["inputSchema"]["properties"]["output_schema"]["anyOf"] == [{}, {"type": "null"}]
+        assert (await client.call_tool("research", {"topic": "a"})).text == "a None"
+        result = await client.call_tool("research", {"topic": "a", "output_schema": "Forecast"})
+    assert result.is_error
+    assert "pydantic" not in result.text
+
+
 async def test_a_result_of_the_sdk_is_annotated_with_its_structured_content() -> None:
     mcp = MCPServer("a")
 

@@ -17,6 +17,8 @@ _HINTS = {
     "open_world_hint": "open_world",
 }
 """The specification's hints and their names in Python, with funcmcp's options for them."""
+_NAMES = {option: name for name, option in reversed(_HINTS.items())}
+"""funcmcp's options, with the specification's names for them."""
 
 
 @public("funcmcp.compat")
@@ -25,16 +27,27 @@ class ToolAnnotations:
 
     Args:
         title: A title for people.
-        hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``.
+        hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``, or as in the
+            SDK 2.x ``read_only_hint`` and so on. All of them are attributes, by both names; None without a hint.
     """
 
     def __init__(self, title: str | None = None, **hints: Any) -> None:
         self.title = title
-        self._hints = hints
+        self._hints = {_specified(name): value for name, value in hints.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HINTS:
+            raise AttributeError(f"funcmcp.compat.ToolAnnotations has no attribute {name!r}", name=name, obj=self)
+        return self._hints.get(_specified(name))
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the hints by their names in the specification."""
         return {"title": self.title, **self._hints} if self.title is not None else dict(self._hints)
+
+
+def _specified(name: str) -> str:
+    """Return the specification's name of a hint; other names unchanged."""
+    return _NAMES[_HINTS[name]] if name in _HINTS else name
 
 
 def plain(value: Any) -> Any:

@@ -39,7 +39,9 @@ DIFFERENCES = {
     "Context.get_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.set_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.delete_state": "the state belongs to this process, and a request without a session has state of its own",
-    "FastMCP._mcp_server": "it has only name, version, website_url, instructions and request_context; rewrite the rest by hand",
+    "FastMCP._mcp_server": (
+        "it has only name, version, website_url, instructions and request_context; rewrite the rest by hand"
+    ),
     "FastMCP.as_proxy": "no header of a client is passed on",
     "FastMCP.call_tool": "a failed call is a result with is_error; the result has content and structured_content",
     "FastMCP.custom_route": (
@@ -72,11 +74,10 @@ REFUSED_OPTIONS: dict[str, str] = {}
 FUNCTIONS = {
     "bytes": "bytes are base64 in arguments and results, unless the config of a model says otherwise",
     "Decimal": "a Decimal is a number",
+    "Dict": "a Dict of typing is the structured content itself; the SDK puts it into the member result",
     "dict": "a dict without types is the structured content itself; the SDK sends it as text alone",
     "frames": "an array is a list, and a DataFrame is its rows instead of its printed form",
     "media type": "an object or a list of it has the media type application/json; mime_type= chooses another",
-    "optional": "the schema of T | None with the default None is that of T",
-    "text": "a text result has no structured content",
     "thread": "a function that is not async runs in a worker thread, and not on the event loop",
 }
 """How tools, resources and prompts differ."""

@@ -308,16 +308,16 @@ def _differences(
         yield "media type"
     if kind == "tool":
         yield from (key for key in ("bytes", "Decimal") if key in names)
-        yield from _differences_of_tool(node, returns, package)
+        if package == "mcp.server.fastmcp":
+            yield from _differences_of_results(returns)
 
 
-def _differences_of_tool(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str, package: str) -> Iterator[str]:
-    if _has_optional(node):
-        yield "optional"
-    if returns == "str":
-        yield "text"
-    if returns == "dict" and package != "fastmcp":
+def _differences_of_results(returns: str) -> Iterator[str]:
+    """Return the keys of the sentences about a tool of the SDK 1.x, whose results become those of FastMCP."""
+    if returns == "dict":
         yield "dict"
+    if returns.partition("[")[0] in {"Dict", "typing.Dict"}:
+        yield "Dict"
 
 
 def _names_in_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -327,28 +327,6 @@ def _names_in_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[s
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-
-
-def _has_optional(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return whether a parameter may be None and has the default None."""
-    positional = [*node.args.posonlyargs, *node.args.args]
-    defaults = [*zip(reversed(positional), reversed(node.args.defaults), strict=False)]
-    defaults += [(arg, value) for arg, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value]
-    for argument, default in defaults:
-        if argument.annotation is None or not _is_none(default):
-            continue
-        annotation = ast.unparse(argument.annotation)
-        if "Context" not in annotation and ("None" in annotation or "Optional[" in annotation):
-            return True
-    return False
-
-
-def _is_none(default: ast.expr) -> bool:
-    """Return whether a default is None, or pydantic's ``Field(None)`` or ``Field(default=None)``."""
-    if isinstance(default, ast.Call):
-        values = [*default.args[:1], *[keyword.value for keyword in default.keywords if keyword.arg == "default"]]
-        return any(_is_none(value) for value in values)
-    return isinstance(default, ast.Constant) and default.value is None
 
 
 def _root_of(name: str, scope: Scope) -> str:
