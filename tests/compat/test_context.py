@@ -491,11 +491,6 @@ async def test_session_sends_messages_of_the_request_that_runs() -> None:
 
     async with Client(mcp, revision="2025-11-25") as client:
         told: dict[str, list[Any]] = {"a": [], "b": []}
-        calls = [
-            client.call_tool(
-                "work", {"name": name}, on_progress=lambda step, name=name: told[name].append(step.message)
-            )
-            for name in told
-        ]
+        calls = [client.call_tool("work", {"name": name}, on_progress=told[name].append) for name in told]
         await asyncio.gather(*calls)
-    assert told == {"a": ["a"], "b": ["b"]}
+    assert {name: [step.message for step in steps] for name, steps in told.items()} == {"a": ["a"], "b": ["b"]}

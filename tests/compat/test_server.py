@@ -744,4 +744,4 @@ async def test_programs_describe_the_server_by_its_low_level_server(server_class
     low_level.version = low_level.website_url = None
     assert (mcp.version, low_level.website_url) == (default, None)
     with pytest.raises(AttributeError, match="lifespan"):
-        low_level.lifespan = None
+        low_level.lifespan = None  # type: ignore[attr-defined]

@@ -161,3 +161,11 @@ def test_differences_depend_on_the_package(tmp_path: Path, head: str, texts: lis
     notes = notes_of(tmp_path, code, head=head)
     assert len(notes) == len(texts)
     assert all(any(text in note.text for note in notes) for text in texts)
+
+
+@pytest.mark.parametrize("returns", ["Dict", "Dict[str, int]", "typing.Dict[str, Any]"])
+def test_a_dict_of_typing_is_named(tmp_path: Path, returns: str) -> None:
+    code = f"mcp = FastMCP('Shop')\n@mcp.tool()\nasync def add() -> {returns}: ...\n"
+    notes = notes_of(tmp_path, code, head="from mcp.server.fastmcp import FastMCP\n")
+    assert any("a Dict of typing is the structured content" in note.text for note in notes)
+    assert len(notes_of(tmp_path, code, head="from mcp.server import MCPServer as FastMCP\n")) == 1
