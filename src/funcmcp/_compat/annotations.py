@@ -28,12 +28,12 @@ class ToolAnnotations:
     Args:
         title: A title for people.
         hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``, or as in the
-            SDK 2.x ``read_only_hint`` and so on. All of them are attributes, by both names; None without a hint.
+            SDK 2.x ``read_only_hint`` and so on. None is left out. All are attributes, by both names.
     """
 
     def __init__(self, title: str | None = None, **hints: Any) -> None:
         self.title = title
-        self._hints = {_specified(name): value for name, value in hints.items()}
+        self._hints = {_specified(name): value for name, value in hints.items() if value is not None}
 
     def __getattr__(self, name: str) -> Any:
         if name not in _HINTS:
