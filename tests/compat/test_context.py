@@ -494,3 +494,15 @@ async def test_session_sends_messages_of_the_request_that_runs() -> None:
         calls = [client.call_tool("work", {"name": name}, on_progress=told[name].append) for name in told]
         await asyncio.gather(*calls)
     assert {name: [step.message for step in steps] for name, steps in told.items()} == {"a": ["a"], "b": ["b"]}
+
+
+async def test_members_that_the_client_does_not_send_are_none() -> None:
+    mcp = FastMCP("Info")
+
+    @mcp.tool
+    def info(ctx: Context) -> list[bool]:
+        client = ctx.session.client_params.client_info
+        return [bool(client.name), client.title is None]
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("info")).structured_content == {"result": [True, True]}

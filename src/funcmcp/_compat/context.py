@@ -737,7 +737,7 @@ class Session:
     def client_params(self) -> SimpleNamespace:
         """The client's name, version and capabilities."""
         client = self._context._request.client  # noqa: SLF001 - a part of Context
-        implementation = SimpleNamespace(**{"name": "", "version": "", **client.info})
+        implementation = model_of("Implementation", {"name": "", "version": "", **client.info})
         return SimpleNamespace(
             clientInfo=implementation,
             client_info=implementation,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._app import mounting
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat.security import with_screening_of
+from funcmcp._compat.server_middleware import ServerMiddleware
 from funcmcp._server.catalog.features import ResourceTemplate
 from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._serving.composition import runtime_of
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from funcmcp._compat.security import ResourceSecurity
-    from funcmcp._compat.server import FastMCP
 
 
 def mount(
-    above: FastMCP, server: Any, prefix: str | None, transforms: Sequence[Any], tool_names: Mapping[str, str] | None
+    above: MCPServer,
+    server: Any,
+    prefix: str | None,
+    transforms: Sequence[Any],
+    tool_names: Mapping[str, str] | None,
+    security: ResourceSecurity | None,
 ) -> None:
     """Serve the features of another server, too.
 
@@ -30,8 +35,9 @@ def mount(
         prefix: The first part of names and URIs. None and an empty text leave them unchanged.
         transforms: Transforms of the features.
         tool_names: Other names of tools, by their names in the other server.
+        security: The policy for URIs of the server that serves them.
     """
-    changes = [*_native(transforms), Screened(above.resource_security)]
+    changes = [*_native(transforms), Screened(security)]
     if tool_names:
         from funcmcp._providers.tool_changes import (  # noqa: PLC0415 - few mounts rename tools
             ToolChange,
@@ -42,7 +48,12 @@ def mount(
     if not isinstance(server, MCPServer):
         MCPServer.mount(above, server, prefix or None, transforms=changes)
         return
-    mounting.mount(runtime_of(above), runtime_of(server), prefix or None, changes, keeps_existing=True)
+    changes_lists = (lambda: server.changes_lists) if isinstance(server, ServerMiddleware) else None
+    mounting.mount(
+        *(runtime_of(above), runtime_of(server), prefix or None, changes),
+        keeps_existing=True,
+        changes_lists=changes_lists,
+    )
 
 
 def _native(transforms: Sequence[Any]) -> list[Any]:

@@ -60,6 +60,7 @@ from funcmcp._compat.standalone import check_not_classmethod, component_of
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
+from funcmcp._compat.unknown_tools import answered_unknown
 from funcmcp._compat.versions import check_mixing, checked_version
 from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
@@ -651,10 +652,20 @@ class FastMCP(ServerLists):
             version: The version.
             feature: What clients see. A transform may have given its name to another tool.
         """
-        key = f"tool:{name}@{version or ''}"
+        return self.registered_component(f"tool:{name}@{version or ''}", feature)
+
+    def registered_component(self, key: str, feature: Any) -> Any:
+        """Return the component of a key that was registered, if a feature is what clients see of it."""
         source = self._features.get(key)
         is_same = feature is not None and source is not None and source.handler is feature.handler
         return self._components.get(key) if is_same else None
+
+    def register_again(self, component: Component) -> None:
+        """Change what clients see of a registered component, whose options have changed."""
+        feature = self.feature_of(component)
+        self._server.catalog.exchange(self._features[component.key], feature)
+        component.describe = feature.describe
+        self._features[component.key] = feature
 
     # Providers
 
@@ -744,7 +755,7 @@ class FastMCP(ServerLists):
             server, prefix = prefix, server
         if server is self:
             raise ValueError("Cannot mount a server onto itself")
-        mount(self, server, prefix or namespace, transforms, tool_names)
+        mount(self, server, prefix or namespace, transforms, tool_names, self.resource_security)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -807,7 +818,7 @@ class FastMCP(ServerLists):
             note_refusal(request)
             if self._completion is not None and request.request.method == "completion/complete":
                 return await complete_unknown(self._completion, request, reply)
-            return reply
+            return reply if self.is_of_sdk else answered_unknown(request, reply)
 
     def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""

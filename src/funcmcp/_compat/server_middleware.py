@@ -14,6 +14,7 @@ from funcmcp._compat.spans import UnaskedSpans
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.mappings import without_none
+from funcmcp._protocol.methods import FEATURE_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -158,9 +159,10 @@ class ServerMiddleware(ServerTransports):
         self._server.add_middleware(self._spans, is_outermost=True)
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
-        self.notifications = Notifications(self)
+        self.notifications: Notifications = Notifications(self)
         self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
+        self._overrides_lists = not FEATURE_LISTS.keys().isdisjoint(overridden.names)
         if overridden.names:
             super().add_middleware(native_middleware(overridden))
 
@@ -168,6 +170,13 @@ class ServerMiddleware(ServerTransports):
     def middleware(self) -> MiddlewareList:
         """The middleware, to which programs append."""
         return self._middleware_list
+
+    @property
+    def changes_lists(self) -> bool:
+        """Whether middleware or overridden methods, also those of mounted servers, may change the server's lists."""
+        if self._middleware_list or self._overrides_lists:
+            return True
+        return any(list_filter.is_active() for list_filter in self._server.list_filters)
 
     def add_middleware(self, middleware: Any) -> None:
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
