@@ -567,3 +567,27 @@ async def test_an_error_after_the_answer_to_initialize_is_logged(caplog: pytest.
     async with Client(server(Late()), revision="2025-11-25") as client:
         assert len(await client.list_tools()) == 2
     assert "Middleware failed after initialize was answered: too late" in caplog.text
+
+
+class Refusing(Middleware):
+    """Refuses two URIs, by their spelling."""
+
+    async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        if str(context.message.uri) in {"menu://secret", "Staff://Ann/salary"}:
+            raise NotFoundError("refused")
+        return await call_next(context)
+
+
+@pytest.mark.parametrize("uri", ["menu://secret", "MENU://secret", "Staff://Ann/salary", "staff://Ann/salary"])
+async def test_middleware_that_compares_uris_is_not_passed_by_in_another_case(uri: str) -> None:
+    mcp = server(Refusing())
+    mcp.resource("menu://secret")(lambda: "never")
+    mcp.resource("Staff://{name}/salary")(salary)
+    async with Client(mcp, revision="2025-11-25") as client:
+        assert (await client.read_resource("STAFF://Bob/salary")).contents[0].text == "never, Bob"
+        with pytest.raises(MCPError, match="not found"):
+            await client.read_resource(uri)
+
+
+def salary(name: str) -> str:
+    return f"never, {name}"
