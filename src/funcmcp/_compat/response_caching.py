@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.components import ListedTool
 from funcmcp._compat.content import ToolResult, block_of
 from funcmcp._compat.dependencies import get_access_token
 from funcmcp._compat.editable import Editable, ListedPrompt, ListedResource, ListPage, PromptAnswer, ReadResult
+from funcmcp._compat.listed_components import ListedTool
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._compat.response_limiting import wire_of
 from funcmcp._compat.session_visibility import as_dicts
