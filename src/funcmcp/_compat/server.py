@@ -173,7 +173,7 @@ class FastMCP(ServerRegistration):
     @property
     def version(self) -> str:
         """The server's version."""
-        return self._server.options.version
+        return self._mcp_server.version
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
