@@ -48,6 +48,7 @@ BESIDE_THE_MIRROR = {
 
 EXCEPTIONS = {
     "src/funcmcp/_compat/input_required.py": "tests/compat/test_input_rounds",
+    "src/funcmcp/_compat/app_addresses.py": "tests/compat/test_apps",
     "src/funcmcp/_compat/sdk_errors.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/sdk_features.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/sdk_managers.py": "tests/compat/test_sdk_server",
