@@ -16,14 +16,14 @@ from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
-from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
 from funcmcp._compat.context import Call, Context, context_variable, get_context
 from funcmcp._compat.direct_calls import note_refusal
-from funcmcp._compat.errors import UnknownFeatureError, without_pydantic
+from funcmcp._compat.errors import UnknownFeatureError
+from funcmcp._compat.failures import failure_start, with_results_and_errors
 from funcmcp._compat.functions import (
     adapted,
     returns_contents,
@@ -31,7 +31,6 @@ from funcmcp._compat.functions import (
     with_result,
 )
 from funcmcp._compat.input_rounds import answering_input, asking
-from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
@@ -49,7 +48,6 @@ from funcmcp._compat.options import (
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads, needs_template
-from funcmcp._compat.result_types import ReturnedResult
 from funcmcp._compat.sdk_errors import log_crash
 from funcmcp._compat.sdk_features import make_sdk_tool
 from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
@@ -64,7 +62,6 @@ from funcmcp._compat.versions import check_mixing, checked_version
 from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ServerInfo
@@ -97,7 +94,6 @@ _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
 
-_URL_ELICITATION_REQUIRED = -32042
 """The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 
 
@@ -543,6 +539,8 @@ class FastMCP(ServerLists):
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
         if self._sends_tags:
             feature = with_tags_in_meta(feature, component.tags)
+        if not self.is_of_sdk:
+            feature = replace(feature, failure_start=partial(failure_start, component))
         return feature if self._completion is None else with_completion(feature, self._completion)
 
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:
@@ -553,7 +551,7 @@ class FastMCP(ServerLists):
             options: Its options without those that change nothing here.
         """
         feature = _MAKERS[component.kind](self, component, options)
-        handler = _with_results_and_errors(feature.handler)
+        handler = with_results_and_errors(component.kind, feature.handler)
         return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
@@ -903,26 +901,6 @@ class ToolManager:
     def get_tool(self, name: str) -> Component | None:
         """Return a tool, or None."""
         return self._tools.get(name)
-
-
-def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that writes results without an annotation, and raises the error that sends users to a URL."""
-
-    async def handle(*arguments: Any) -> Any:
-        try:
-            return await handler(*arguments)
-        except ReturnedResult as returned:
-            return rendering_of(Any, "the tool").render(returned.result)
-        except Exception as error:
-            native = as_mcp_error(error)
-            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
-                raise native from error
-            readable = without_pydantic(error)
-            if readable is error:
-                raise
-            raise readable from error
-
-    return handle
 
 
 def _info(options: dict[str, Any]) -> ServerInfo:
