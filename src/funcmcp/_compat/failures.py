@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
 
 _URL_ELICITATION_REQUIRED = -32042
+"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 _STARTS = {"tool": "Error calling tool", "resource": "Error reading resource", "prompt": "Error rendering prompt"}
 
 
@@ -43,11 +44,12 @@ def failure_start(component: Component, error: BaseException, request: RequestCo
     return f"{_STARTS[component.kind]} {str(name)!r}"
 
 
-def with_results_and_errors(kind: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+def with_results_and_errors(kind: str | None, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler that writes results without an annotation, and whose errors mean what they mean in FastMCP.
 
     Args:
-        kind: ``"tool"``, ``"resource"`` or ``"prompt"``.
+        kind: ``"tool"``, ``"resource"`` or ``"prompt"``; None for a feature of the official SDK's server, whose errors
+            `funcmcp._compat.sdk_errors` makes.
         handler: The handler.
     """
 
@@ -57,12 +59,20 @@ def with_results_and_errors(kind: str, handler: Callable[..., Any]) -> Callable[
         except ReturnedResult as returned:
             return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
-            meaning = _meaning_in_tool(error) if kind == "tool" else _meaning_elsewhere(error)
+            meaning = _MEANINGS[kind](error)
             if meaning is error:
                 raise
             raise meaning from error
 
     return handle
+
+
+def _meaning_in_sdk(error: Exception) -> Exception:
+    """Return what an error of the official SDK's server means."""
+    native = as_mcp_error(error)
+    if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+        return native
+    return without_pydantic(error)
 
 
 def _meaning_in_tool(error: Exception) -> Exception:
@@ -88,3 +98,11 @@ def _meaning_elsewhere(error: Exception) -> Exception:
     if isinstance(error, FastMCPError) and not isinstance(error, NotFoundError):
         return MCPError(INVALID_PARAMS if isinstance(error, ValidationError) else INTERNAL_ERROR, str(error))
     return without_pydantic(error)
+
+
+_MEANINGS: dict[str | None, Callable[[Exception], Exception]] = {
+    None: _meaning_in_sdk,
+    "tool": _meaning_in_tool,
+    "resource": _meaning_elsewhere,
+    "prompt": _meaning_elsewhere,
+}

@@ -69,6 +69,18 @@ class UpstreamSource(NamedTuple):
     key: str
 
 
+class MountSource(NamedTuple):
+    """Where a feature of a mounted server comes from.
+
+    Attributes:
+        lists: What sends lists through the middleware of the mounted server.
+        feature: The feature of the mounted server.
+    """
+
+    lists: Any
+    feature: Any
+
+
 @definition
 class Feature:
     """One tool, resource, resource template or prompt.
@@ -94,6 +106,7 @@ class Feature:
         mounted: The names of the mounted servers that it comes through, the outermost first.
         failure_start: Gets an exception that the author has not anticipated and the request, and returns how the text
             for the client begins; None for a text that is that of the exception alone.
+        mount: Where it comes from, if it is one of a mounted server whose middleware lists pass.
     """
 
     _: KW_ONLY
@@ -111,6 +124,7 @@ class Feature:
     upstream: UpstreamSource | None = None
     mounted: tuple[str, ...] = ()
     failure_start: FailureStart | None = None
+    mount: MountSource | None = None
 
     @property
     def key(self) -> str:
