@@ -71,6 +71,17 @@ async def test_a_prefix_and_middleware_that_comes_later(late: bool) -> None:
     assert await above.get_tool("p_hidden") is not None  # lookups pass no middleware
 
 
+@pytest.mark.parametrize("always_visible", [[], ["shown", "hidden"]])
+async def test_a_search_does_not_find_what_a_mounted_server_hides(always_visible: list[str]) -> None:
+    above = FastMCP("Above")
+    above.mount(shop(FastMCP("Shop", middleware=[Hiding()])))
+    above.tool_search(always_visible=always_visible)
+    async with Client(above) as client:
+        assert "hidden" not in [tool.name for tool in await client.list_tools()]
+        results = await client.call_tool("search_tools", {"query": "shown hidden"})
+    assert "hidden" not in str(results.structured_content)
+
+
 async def test_an_overridden_list_counts_above() -> None:
     above = FastMCP("Above")
     above.mount(shop(Overriding("Shop")), "p")
