@@ -14,12 +14,12 @@ from funcmcp.testing import Client
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (ValueError("bad"), -32602, "Invalid params"),
-        (LookupError("bad"), -32603, "Internal error"),
-        (FileNotFoundError("bad"), -32001, "Not found"),
-        (PermissionError("bad"), -32000, "Permission denied"),
-        (TimeoutError("bad"), -32000, "Request timeout"),
-        (ToolError("bad"), -32603, "Internal error"),
+        (ValueError("bad"), -32602, "Invalid params: Error calling tool 'fail': bad"),
+        (LookupError("bad"), -32603, "Internal error: Error calling tool 'fail': bad"),
+        (FileNotFoundError("bad"), -32001, "Not found: Error calling tool 'fail': bad"),
+        (PermissionError("bad"), -32000, "Permission denied: Error calling tool 'fail': bad"),
+        (TimeoutError("bad"), -32000, "Request timeout: Error calling tool 'fail': bad"),
+        (ToolError("bad"), -32603, "Internal error: bad"),
     ],
 )
 async def test_errors_have_the_code_of_their_kind(error: Exception, code: int, text: str) -> None:
@@ -39,8 +39,7 @@ async def test_errors_have_the_code_of_their_kind(error: Exception, code: int, t
     async with Client(mcp) as client:
         with pytest.raises(MCPError) as failure:
             await client.call_tool("fail")
-    wrapped = "bad" if isinstance(error, ToolError) else "Error calling tool 'fail': bad"
-    assert (failure.value.code, failure.value.message) == (code, f"{text}: {wrapped}")
+    assert (failure.value.code, failure.value.message) == (code, text)
     assert len(reported) == 1
     assert errors.get_error_stats() == {"ToolError:tools/call": 1}
 

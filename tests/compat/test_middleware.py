@@ -431,7 +431,7 @@ REQUESTS = {
         ("resource", ToolError("t"), -32603, "t"),
         ("prompt", ToolError("t"), -32603, "t"),
         ("prompt", PromptError("p"), -32603, "p"),
-        ("resource", ValueError("secret"), -32603, "Internal error"),
+        ("resource", ValueError("no key"), -32603, "no key"),
     ],
 )
 async def test_errors_that_middleware_raises_have_their_text(

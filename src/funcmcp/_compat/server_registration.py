@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.authorization import condition_of
-from funcmcp._compat.call_errors import naming_component
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.component_features import made_feature
 from funcmcp._compat.components import Component, Resource
 from funcmcp._compat.errors import UnknownFeatureError
+from funcmcp._compat.failures import failure_start
 from funcmcp._compat.input_rounds import answering_input
 from funcmcp._compat.options import component_options, ignored_component_options
 from funcmcp._compat.server_contexts import ServerContexts
@@ -22,7 +22,6 @@ from funcmcp._compat.versions import check_mixing
 from funcmcp._compat.wire_meta import as_listed, with_tags_in_meta
 from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
-from funcmcp._server.options import shown_types
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -117,6 +116,8 @@ class ServerRegistration(ServerContexts):
             feature = as_listed(feature, component.kind, has_title=component.title is not None)
         if self._sends_tags:
             feature = with_tags_in_meta(feature, component.tags)
+        if not self.is_of_sdk:
+            feature = replace(feature, failure_start=partial(failure_start, component))
         return feature if self._completion is None else with_completion(feature, self._completion)
 
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:
@@ -128,9 +129,6 @@ class ServerRegistration(ServerContexts):
         """
         feature = made_feature(self, component, options)
         handler = feature.handler
-        if not self.is_of_sdk:
-            shown = shown_types(self._server.options.show_errors, "show_errors")
-            handler = naming_component(handler, component.kind, component.name, shown)
         return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
