@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from pydantic import TypeAdapter
+from pydantic import GetPydanticSchema, TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
 from funcmcp._authoring.results.content import Content, ToolResult
 from funcmcp._authoring.results.sdk_results import is_sdk_type
+from funcmcp._authoring.schemas.python_values import is_of_library, python_schema
 from funcmcp._authoring.signatures.signature import EMPTY
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.typed_dicts import readable
@@ -58,7 +59,7 @@ def output_schema_of(hint: Any) -> dict[str, Any] | None:
     """
     if hint is EMPTY or hint is None or hint is Any or hint is ...:
         return None
-    hint = readable(without_questions(hint))
+    hint = readable(with_data_types(without_questions(hint)))
     if _is_content(hint):
         return None
     try:
@@ -70,6 +71,15 @@ def output_schema_of(hint: Any) -> dict[str, Any] | None:
     inner = without(schema, "$defs")
     wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"], **only(schema, ("$defs",))}
     return {**compressed(wrapped), WRAPPED: True}
+
+
+def with_data_types(hint: Any) -> Any:
+    """Return a type in which classes of other libraries are those of the data that their objects become."""
+    if is_of_library(hint) and (schema := python_schema(get_origin(hint) or hint)) is not None:
+        return Annotated[Any, GetPydanticSchema(lambda _kind, _handler: schema)]
+    if get_origin(hint) in {Union, UnionType}:
+        return Union[tuple(map(with_data_types, get_args(hint)))]  # noqa: UP007 - the members are in a tuple
+    return hint
 
 
 def _schema_of(hint: Any) -> dict[str, Any]:

@@ -20,11 +20,13 @@ from funcmcp._authoring.results.pictures import is_picture_type
 from funcmcp._authoring.results.result_writer import jsonable
 from funcmcp._authoring.results.sdk_results import converted, is_sdk_type
 from funcmcp._authoring.results.tool_results import CompleteResult
+from funcmcp._authoring.schemas.python_values import is_of_library, python_value
 from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.errors import InvalidSignature
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.input_rounds import raise_for_input
+from funcmcp._compat.output_schemas import with_data_types
 from funcmcp._compat.typed_dicts import readable
 from funcmcp._protocol.headers import mirrored_parameters
 
@@ -117,6 +119,8 @@ class ResultForm:
             ValidationError: The value does not match the annotation of the function.
         """
         raise_for_input(value)
+        if is_of_library(type(value)):
+            value = python_value(value)
         complete = converted(value)
         if isinstance(complete, ToolResult):
             if self.adapter is not None and not complete.is_error:
@@ -182,7 +186,7 @@ def result_form(function: Callable[..., Any], structured: bool | None) -> Result
         if structured:
             raise InvalidSignature(f"Function {name}: return annotation required for structured output")
         return ResultForm()
-    hint = _data_of(hints["return"], name)
+    hint = with_data_types(_data_of(hints["return"], name))
     if hint is _NOTHING or (structured is None and _is_content(_bare(hint))):
         return ResultForm()
     form = _form_of(hint, name)

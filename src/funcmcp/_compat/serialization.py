@@ -1,14 +1,19 @@
-"""Values in JSON form as FastMCP writes them: with pydantic, by the return annotation of a function."""
+"""Values in JSON form as FastMCP writes them: with pydantic, by the return annotation of a function.
+
+Numbers, arrays and tables of other libraries are data, where FastMCP writes some of them as text and refuses others.
+"""
 
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import CoreConfig, SchemaSerializer, from_json
+from pydantic_core import CoreConfig, PydanticSerializationError, SchemaSerializer, from_json
 
+from funcmcp._authoring.schemas.python_values import is_of_library, python_value, with_python_values
 from funcmcp._compat.errors import ToolError
 from funcmcp._compat.typed_dicts import readable
 
@@ -29,7 +34,10 @@ def serializer_of(annotation: Any) -> Callable[[Any], Any]:
         serializer = _serializer(annotation) or serializer
 
     def serialize(value: Any) -> Any:
-        text = serializer.to_json(value, warnings=False)
+        try:
+            text = serializer.to_json(value, warnings=False)
+        except PydanticSerializationError:
+            text = serializer.to_json(_with_data(value), warnings=False)
         parsed = from_json(text)
         if b"NaN" in text or b"Infinity" in text:
             _check_numbers(parsed, "$")
@@ -50,7 +58,14 @@ def serialized(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """Return a value as JSON text. What JSON can't carry is written as its text."""
+    with suppress(ValueError):
+        return _plain_serializer().to_json(_with_data(value), warnings=False).decode()
     return _plain_serializer().to_json(value, fallback=str, warnings=False).decode()
+
+
+def _with_data(value: Any) -> Any:
+    """Return a value with Python values in place of those of other libraries, such as the rows of a DataFrame."""
+    return python_value(value) if is_of_library(type(value)) else with_python_values(value)
 
 
 def _serializer(annotation: Any) -> SchemaSerializer | None:
