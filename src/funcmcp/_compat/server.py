@@ -61,7 +61,7 @@ from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing, checked_version
-from funcmcp._compat.wire_meta import with_tags_in_meta
+from funcmcp._compat.wire_meta import described_by_fastmcp
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
@@ -152,7 +152,7 @@ class FastMCP(ServerLists):
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self.client_log_level: str | None = options.get("client_log_level")
-        self._sends_tags = not self.is_of_sdk and options.get("include_fastmcp_meta") is not False
+        self._sends_tags = options.get("include_fastmcp_meta") is not False
         self._completion: CompletionHandler | None = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -541,8 +541,8 @@ class FastMCP(ServerLists):
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = component.finished(self._feature(component, options))
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
-        if self._sends_tags:
-            feature = with_tags_in_meta(feature, component.tags)
+        if not self.is_of_sdk:
+            feature = described_by_fastmcp(feature, component, sends_tags=self._sends_tags)
         return feature if self._completion is None else with_completion(feature, self._completion)
 
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:
