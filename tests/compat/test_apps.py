@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from funcmcp.compat import (
     UI_EXTENSION_ID,
@@ -26,7 +27,17 @@ def lights() -> str:
     return "on"
 
 
-@pytest.mark.parametrize("app", [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}])
+class ConfigOfALibrary(BaseModel):
+    """A config like FastMCP's own, which a library for FastMCP passes."""
+
+    resource_uri: str = Field(serialization_alias="resourceUri")
+    domain: str | None = None
+
+
+CONFIGS = [AppConfig(resource_uri=PAGE), {"resourceUri": PAGE}, ConfigOfALibrary(resource_uri=PAGE)]
+
+
+@pytest.mark.parametrize("app", CONFIGS)
 async def test_a_tool_names_its_page(app: Any) -> None:
     mcp = FastMCP("Lights")
     mcp.tool(app=app, meta={"custom": 1})(lights)

@@ -19,7 +19,7 @@ from funcmcp.compat.fastmcp.server.context import Context
 from funcmcp.compat.mcp import types
 from funcmcp.compat.mcp.server.mcpserver.tools import Tool as SDKTool
 from funcmcp.testing import Client
-from funcmcp_cli.migrate.compat_names import import_verdict, original_names
+from funcmcp_cli.migrate.compat_names import original_names, target_of
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ OWN = {("fastmcp.skills.provider", "SkillsDirectoryProvider")}
 def test_a_name_that_servers_move_with_is_the_one_of_compat() -> None:
     for module, names in MODULES.items():
         for name in names:
-            if import_verdict(module, name).level != "same" or name not in compat.__all__ or module == "mcp":
+            if target_of(module, name) != "funcmcp.compat" or module == "mcp":
                 continue
             if (module, name) in OWN:
                 continue

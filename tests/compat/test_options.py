@@ -163,11 +163,15 @@ async def test_each_ignored_option_of_a_component_is_logged_at_the_start(caplog:
     mcp = FastMCP("t")
     mcp.tool(lambda: "x", name="b", serializer=str)
     mcp.tool(lambda: "x", name="a", serializer=str)
+    mcp.prompt("c", task=True)(lambda: "x")
+    mcp.resource("data://d", name="d", task=True)(lambda: "x")
     above = NativeMCPServer("above")
     above.mount(mcp)
     async with above.lifespan():
         assert caplog.messages == [
             "funcmcp.compat ignores serializer of these tools: a, b.",
+            "funcmcp.compat ignores task of these prompts: c.",
+            "funcmcp.compat ignores task of these resources: d.",
         ]
 
 

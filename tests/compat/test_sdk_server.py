@@ -249,3 +249,30 @@ async def test_results_and_capabilities_have_attributes_without_the_package_mcp(
         assert (await client.call_tool("look")).structured_content == {"result": [None, None]}
     result = await shop().call_tool("price", {"item": "tea"})
     assert (result.content[0].text, result.structured_content, result.is_error) == ("5", {"result": 5}, False)
+
+
+def described(path: str = "") -> str:
+    """Read an endpoint.
+
+    Args:
+        path: The path of the endpoint.
+
+    Returns:
+        Its text.
+    """
+    return path
+
+
+async def test_descriptions_are_whole_docstrings_because_schemas_do_not_describe_arguments() -> None:
+    mcp = MCPServer("Endpoints")
+    mcp.tool()(described)
+    mcp.prompt()(described)
+    mcp.resource("endpoint://one")(lambda: "1")
+    mcp.resource("endpoint://{path}")(described)
+    async with Client(mcp) as client:
+        (tool,), (prompt,) = await client.list_tools(), await client.list_prompts()
+        (template,) = await client.list_resource_templates()
+        result = await client.get_prompt("described")
+    assert tool["inputSchema"]["properties"]["path"] == {"default": "", "title": "Path", "type": "string"}
+    texts = [tool.description, prompt.description, template.description, result["description"]]
+    assert texts == [described.__doc__] * 4

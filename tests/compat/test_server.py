@@ -208,6 +208,18 @@ async def test_components_as_objects() -> None:
         mcp.add_resource(object())
 
 
+@pytest.mark.parametrize(
+    "hints", [{"readOnlyHint": True, "openWorldHint": False}, {"read_only_hint": True, "open_world_hint": False}]
+)
+@pytest.mark.parametrize("kind", [FastMCP, MCPServer])
+async def test_hints_have_the_names_of_the_specification_for_clients(kind: Any, hints: dict[str, bool]) -> None:
+    mcp = kind("o")
+    mcp.add_tool(lambda: "a", name="look", annotations=ToolAnnotations("Look", destructive_hint=None, **hints))
+    async with Client(mcp) as client:
+        (tool,) = await client.list_tools()
+    assert tool["annotations"] == {"title": "Look", "readOnlyHint": True, "openWorldHint": False}
+
+
 async def test_a_second_tool_of_a_name_replaces_the_first(caplog: pytest.LogCaptureFixture) -> None:
     async def text(mcp: FastMCP) -> str:
         mcp.tool(lambda: "first", name="t")

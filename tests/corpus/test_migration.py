@@ -41,11 +41,10 @@ def test_the_page_names_each_difference_without_a_reason() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("argument a: type changed from null | string to string", "nullable"),
-        ("argument a: type changed from null | string to integer", ""),
-        ("argument a: values removed: null", "nullable"),
-        ('argument a: values removed: "x"', ""),
-        ("results have no schema and no structured content any more", "text result"),
+        ("result result: removed", "plain dict"),
+        ("result other: removed", ""),
+        ("additionalProperties: added", "unknown arguments"),
+        ("results have no schema and no structured content any more", ""),
         ("removed", ""),
     ],
 )

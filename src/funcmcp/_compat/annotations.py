@@ -17,6 +17,13 @@ _HINTS = {
     "open_world_hint": "open_world",
 }
 """The specification's hints and their names in Python, with funcmcp's options for them."""
+_WIRE_NAMES = {
+    "read_only_hint": "readOnlyHint",
+    "destructive_hint": "destructiveHint",
+    "idempotent_hint": "idempotentHint",
+    "open_world_hint": "openWorldHint",
+}
+"""The names of hints in the SDK 2.x, with those in JSON."""
 
 
 @public("funcmcp.compat")
@@ -25,12 +32,13 @@ class ToolAnnotations:
 
     Args:
         title: A title for people.
-        hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``.
+        hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``, or
+            ``read_only_hint`` and so on. None is left out.
     """
 
     def __init__(self, title: str | None = None, **hints: Any) -> None:
         self.title = title
-        self._hints = hints
+        self._hints = {_WIRE_NAMES.get(name, name): hint for name, hint in hints.items() if hint is not None}
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the hints by their names in the specification."""

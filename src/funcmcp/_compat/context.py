@@ -109,7 +109,7 @@ class Context(Generic[*Types]):
         self._own_task, self._own_request_id = task_id, origin_request_id
         self._own_server = fastmcp or mcp_server
         self._own_request = request_context
-        self._own_session = session
+        self._own_session: Any = session
         self._state: dict[str, Any] = {} if session is None else _states.setdefault(session, {})
         self._request_state: dict[str, Any] = {}
         self._outer: Context | None = None
@@ -270,7 +270,7 @@ class Context(Generic[*Types]):
         return self._own_request_id if self._call is None else self.request_id
 
     @property
-    def session(self) -> Any:
+    def session(self) -> Session:
         """The session: the messages and questions of the official SDK's ServerSession.
 
         Raises:
@@ -279,8 +279,12 @@ class Context(Generic[*Types]):
         if self._call is None and self._own_request is None:
             if self._own_session is None:
                 raise OutsideRequestError(f"session is not available. {_OUTSIDE}")
-            return self._own_session
-        return Session(self) if self._own_request is None else self._own_request.session
+            session: Session = self._own_session
+        elif self._own_request is None:
+            session = Session(self)
+        else:
+            session = self._own_request.session
+        return session
 
     @property
     def protocol_version(self) -> str:

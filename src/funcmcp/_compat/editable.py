@@ -14,7 +14,7 @@ from funcmcp._protocol import objects
 from funcmcp._protocol.envelope import SERVER_INFO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _MEMBERS = {
     "input_schema": "inputSchema",
@@ -84,10 +84,14 @@ class Editable(objects.WireObject):
     """An object of the protocol whose attributes can be set. None removes a member."""
 
     tags: set[str]
+    registration: Callable[[str, Any], None] | None = None
+    """Sets an attribute of the component that a definition is of; None if only the definition changes."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a member by the name of its attribute."""
-        if name in {"feature", "source", "tags"}:
+        if self.registration is not None:
+            self.registration(name, value)
+        if name in {"feature", "registration", "source", "tags"}:
             super().__setattr__(name, value)
             return
         if name == "version":
@@ -135,6 +139,7 @@ class Editable(objects.WireObject):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """Return a copy of the members, with the same attributes: a copy is of the same server."""
         copied = copy.copy(self)
+        vars(copied).pop("registration", None)
         for member, value in self.items():
             copied[member] = copy.deepcopy(value, memo)
         return copied
@@ -142,6 +147,7 @@ class Editable(objects.WireObject):
     def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Any:
         """Return a copy with changed attributes."""
         copied = copy.deepcopy(self) if deep else copy.copy(self)
+        vars(copied).pop("registration", None)  # a copy is not what clients get
         for name, value in (update or {}).items():
             setattr(copied, name, value)
         return copied

@@ -52,8 +52,8 @@ _UNSUPPORTED = {
 
 _FEATURE_WITHOUT_MEANING = {
     "tool": ("serializer", "key", "validate_output"),
-    "resource": ("key",),
-    "prompt": ("key",),
+    "resource": ("key", "task"),
+    "prompt": ("key", "task"),
 }
 """Options of components that change nothing here."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from funcmcp._objects.mappings import without
 
 
@@ -43,9 +45,7 @@ def with_page(options: dict[str, Any], *, is_tool: bool) -> dict[str, Any]:
             "app=True is for components of Prefab, which funcmcp does not render. Serve a page with "
             "@mcp.resource('ui://app/page.html'), and name it with app=AppConfig(resource_uri='ui://app/page.html')."
         )
-    if not isinstance(app, Page | dict):
-        raise TypeError(f"app must be an AppConfig or a dict, not {type(app).__name__}.")
-    wire = app if isinstance(app, dict) else app.wire
+    wire = _wire(app)
     changed = without(options, "app")
     changed["meta"] = {**(options.get("meta") or {}), "ui": wire}
     if is_tool:
@@ -55,3 +55,14 @@ def with_page(options: dict[str, Any], *, is_tool: bool) -> dict[str, Any]:
             raise ValueError(f"{name} cannot be set on resources. It is for tools.")
     changed["ui"] = PageRules(wire)
     return changed
+
+
+def _wire(app: object) -> dict[str, Any]:
+    """Return the settings in JSON form, also those of FastMCP's `AppConfig`, which libraries for FastMCP create."""
+    if isinstance(app, dict):
+        return app
+    if isinstance(app, Page):
+        return app.wire
+    if isinstance(app, BaseModel):
+        return app.model_dump(mode="json", by_alias=True, exclude_none=True)
+    raise TypeError(f"app must be an AppConfig or a dict, not {type(app).__name__}.")

@@ -130,14 +130,23 @@ def _tool_definition(
 
 def described(definition: Mapping[str, Any], component: Component) -> dict[str, Any]:
     """Return a definition with the title, the description and the annotations that the author has written."""
-    is_described = component.kind != "resource" or getattr(component, "has_function", False)
     changed = {
         **definition,
         "title": component.title,
-        "description": component.description or ("" if is_described else None),
+        "description": written_description(component),
         "annotations": plain(component.annotations),
     }
     return without_none(changed)
+
+
+def written_description(component: Component) -> str | None:
+    """Return the description of a component: the option, or the whole docstring with its indentation.
+
+    Its section about arguments stays: the SDK's schemas don't describe them.
+    """
+    if component.kind == "resource" and not getattr(component, "has_function", False):
+        return component.description
+    return component.options.get("description") or component.fn.__doc__ or ""
 
 
 def sdk_prompt(prompt: Prompt, component: Component, report: Report) -> Prompt:
@@ -156,7 +165,7 @@ def sdk_prompt(prompt: Prompt, component: Component, report: Report) -> Prompt:
 
     async def describing(request: RequestContext, arguments: dict[str, str]) -> Any:
         result = await handle(request, arguments)
-        if component.description or not isinstance(result, EncodedResult):
+        if written_description(component) or not isinstance(result, EncodedResult):
             return result
         return EncodedResult(b'{"description":"",' + result.text[1:])
 

@@ -25,7 +25,7 @@ from funcmcp._compat.input_rounds import InputRequiredError
 from funcmcp._compat.middleware_adapters import sdk_middleware, unknown_tool
 from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.sdk_errors import PromptFailedError, log_crash, unknown_resource
-from funcmcp._compat.sdk_features import contents_writer, make_sdk_tool, sdk_prompt, sdk_resource
+from funcmcp._compat.sdk_features import contents_writer, make_sdk_tool, sdk_prompt, sdk_resource, written_description
 from funcmcp._compat.sdk_managers import PromptManager, ResourceManager, ToolManager
 from funcmcp._compat.server import FastMCP, is_absolute_uri
 from funcmcp._objects.public_names import public
@@ -162,6 +162,7 @@ class MCPServer(FastMCP):
         if component.kind == "tool":
             return make_sdk_tool(component, options, self._services, self._report, tasks=self.task_default)
         if component.kind == "prompt":
+            options = {**options, "description": written_description(component) or None}
             return sdk_prompt(super()._feature(component, options), component, self._report)
         writing = copy(component)
         writing.fn = with_result(component.fn, None, contents_writer(component))

@@ -651,10 +651,20 @@ class FastMCP(ServerLists):
             version: The version.
             feature: What clients see. A transform may have given its name to another tool.
         """
-        key = f"tool:{name}@{version or ''}"
+        return self.registered_component(f"tool:{name}@{version or ''}", feature)
+
+    def registered_component(self, key: str, feature: Any) -> Any:
+        """Return the component of a key that was registered, if a feature is what clients see of it."""
         source = self._features.get(key)
         is_same = feature is not None and source is not None and source.handler is feature.handler
         return self._components.get(key) if is_same else None
+
+    def register_again(self, component: Component) -> None:
+        """Change what clients see of a registered component, whose options have changed."""
+        feature = self.feature_of(component)
+        self._server.catalog.exchange(self._features[component.key], feature)
+        component.describe = feature.describe
+        self._features[component.key] = feature
 
     # Providers
 

@@ -11,6 +11,7 @@ from funcmcp._compat.context import context_variable
 from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
+from funcmcp._compat.live_components import live
 from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.resource_functions import texts_of
 from funcmcp._compat.server_middleware import ServerMiddleware
@@ -233,7 +234,8 @@ class ServerLists(ServerMiddleware):
         """
         features = await self._direct_features(method, self._client_rules())
         registry = self._server.routes.lists[method].registry
-        return [with_tags(listed(registry.describe(feature)), self, feature) for feature in features]
+        items = [with_tags(listed(registry.describe(feature)), self, feature) for feature in features]
+        return [live(item, self) for item in items]
 
     # Calls
 

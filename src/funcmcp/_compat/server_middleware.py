@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult, ReadResourceResult
+    from funcmcp._server.results import Results
 
 
 class MiddlewareList(Sequence[Any]):
@@ -55,7 +56,9 @@ class MiddlewareList(Sequence[Any]):
 
 
 class LowLevelServer:
-    """What programs read of the private attribute ``_mcp_server``, the low-level server of the originals.
+    """What programs use of the private attribute ``_mcp_server``, the low-level server of the originals.
+
+    The SDK 1.x has no other way to choose the version of a `FastMCP`.
 
     Args:
         server: The server.
@@ -66,18 +69,39 @@ class LowLevelServer:
 
     @property
     def name(self) -> str:
-        """The server's name."""
-        return self._server.name
+        """The server's name, as clients get it."""
+        name: str = self._results.server_info["name"]
+        return name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._describe(name=name)
 
     @property
     def version(self) -> str:
-        """The server's version."""
-        return self._server._server.options.version  # noqa: SLF001 - a part of the server
+        """The server's version, as clients get it."""
+        version: str = self._results.server_info["version"]
+        return version
+
+    @version.setter
+    def version(self, version: str) -> None:
+        self._describe(version=version)
 
     @property
     def instructions(self) -> str | None:
         """The guidance for the client's model."""
-        return self._server._server.options.instructions  # noqa: SLF001 - a part of the server
+        return self._results.instructions
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        self._results.instructions = text
+
+    @property
+    def _results(self) -> Results:
+        return self._server._server.results  # noqa: SLF001 - a part of the server
+
+    def _describe(self, **members: str) -> None:
+        self._results.describe_as({**self._results.server_info, **members})
 
     @property
     def request_context(self) -> Any:

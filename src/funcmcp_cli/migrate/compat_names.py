@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -84,6 +85,23 @@ def _names_of_types() -> frozenset[str]:
 @cache
 def import_verdict(module: str, name: str) -> Verdict:
     """Return what becomes of ``from module import name``."""
+    verdict = name_verdict(module, name)
+    return SAME if verdict.level == "missing" and _tree_has(module, name) else verdict
+
+
+@cache
+def _tree_has(module: str, name: str) -> bool:
+    """Return whether the module of `funcmcp.compat` that stands for one of the originals has a name of its own."""
+    try:
+        value = getattr(import_module(f"funcmcp.compat.{module}"), name)
+    except (AttributeError, ImportError):
+        return False
+    return not inspect.ismodule(value) and not is_original(str(getattr(value, "__module__", "")))
+
+
+@cache
+def name_verdict(module: str, name: str) -> Verdict:
+    """Return what becomes of a name of a module if it is taken from `funcmcp.compat` itself."""
     home = home_of(module, name)
     if f"{module}.{name}" in original_names()["modules"] and name not in original_names()["modules"].get(module, {}):
         return _submodule_verdict(f"{module}.{name}")
@@ -108,7 +126,9 @@ def target_of(module: str, name: str) -> str | None:
     """Return the module that has a name in place of one of the originals; None if the import stays."""
     if is_client(module, name):
         return f"funcmcp.compat.{module}"
-    return "funcmcp.compat" if import_verdict(module, name).level == "same" else None
+    if import_verdict(module, name).level != "same":
+        return None
+    return "funcmcp.compat" if name_verdict(module, name).level == "same" else f"funcmcp.compat.{module}"
 
 
 def _submodule_verdict(module: str) -> Verdict:
@@ -163,7 +183,7 @@ def class_of(name: str) -> Any:
     owner, _, member = ("Context.session" if name == "ServerSession" else name).partition(".")
     attribute = inspect.getattr_static(getattr(compat, owner), member)
     function: Any = attribute.fget if isinstance(attribute, property) else attribute
-    annotation = str(inspect.get_annotations(function).get("return"))
+    annotation = str(inspect.get_annotations(function).get("return")).removesuffix(" | None")
     return getattr(sys.modules[function.__module__], annotation, None)
 
 
@@ -394,7 +414,8 @@ _PROBES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 ACCEPTS_ANYTHING = frozenset(
     {
         *("list_tools", "list_prompts", "list_resources", "list_resource_templates"),
-        *("call_tool", "read_resource", "render_prompt"),
+        *("call_tool", "get_prompt", "read_resource", "render_prompt"),
+        *("disable_components", "enable_components"),
         *("elicit", "debug", "info", "warning", "error", "log"),
     }
 )

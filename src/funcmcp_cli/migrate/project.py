@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     Progress: TypeAlias = Callable[[int, int], object]
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
-_MAX_BYTES = 500_000
-"""Bytes of a file. The deepest tree of so many bytes fits on the stack that `plan_migration` provides."""
+_MAX_BYTES = 4_000_000
+"""Bytes of a file. Its syntax tree takes about a hundred times as much memory."""
+_SHALLOW_BYTES = 500_000
+"""The deepest tree of so many bytes fits on the stack that `plan_migration` provides."""
 _MAX_DEPTH = 2000
 """Levels of a syntax tree. The time to rewrite it grows with their square: 2,000 take a second or two."""
 _IMPORT = re.compile(rb"^\s*(?:import|from)\s+(?:fastmcp|mcp|azure\.functions|azure)\b", re.MULTILINE)
@@ -190,7 +192,7 @@ def check_syntax(source: SourceFile) -> None:
         raise UnreadableError(f"longer than {_MAX_BYTES:,} bytes")
     try:
         _ = source.text
-        if source.tree and source.may_have_triggers:
+        if source.tree and (source.may_have_triggers or len(source.data) > _SHALLOW_BYTES):
             _check_depth(source.tree)
     except (UnicodeDecodeError, LookupError) as error:
         raise UnreadableError("not in the encoding that it declares (UTF-8 by default)") from error

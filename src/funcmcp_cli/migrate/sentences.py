@@ -18,45 +18,34 @@ SERVERS = {
     "fastmcp": _SESSIONS,
     "mcp.server.fastmcp": (
         f'{_SESSIONS}; a tool refuses unknown arguments (unknown_arguments="drop" drops them), and a second tool of '
-        'one name replaces the first (on_duplicate="ignore" keeps the first)'
+        'one name replaces the first (on_duplicate="ignore" keeps the first); mcp.call_tool(...) returns one result '
+        "with content and structured_content"
     ),
     "mcp.server.mcpserver": _SESSIONS,
 }
 """How servers differ, by the package of their class."""
 
 DIFFERENCES = {
-    "BM25SearchTransform": "call_tool does not call the tools of always_visible",
     "CurrentHeaders": "as get_http_headers: without headers that are not to be forwarded",
     "Depends": (
         "a plain factory of a plain function runs in its worker thread, and a dependency that suppresses an exception "
         "does not hide it: the call fails"
     ),
     "RequestStateSecurity": "it is ignored: the state of requests is sealed with keys of funcmcp",
-    "ResourceSecurity": "it is ignored: funcmcp has its own checks of variables in URIs",
     "create_proxy": "no header of a client is passed on",
     "get_access_token": "it is None in a custom route",
     "get_http_request": "the port in client is 0",
     "Context.get_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.set_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.delete_state": "the state belongs to this process, and a request without a session has state of its own",
-    "FastMCP._mcp_server": "it has only name, version, instructions and request_context; rewrite the rest by hand",
+    "FastMCP._mcp_server": "it has only request_context, and name, version and instructions; rewrite the rest by hand",
     "FastMCP.as_proxy": "no header of a client is passed on",
-    "FastMCP.call_tool": "a failed call is a result with is_error; the result has content and structured_content",
     "FastMCP.custom_route": (
         "the server checks Host and Origin, and limits bodies; a route that fails answers with an error id"
     ),
-    "FastMCP.disable": "it applies to all sessions; a key applies to all versions; without conditions it does nothing",
-    "FastMCP.enable": "it applies to all sessions; without conditions it does nothing",
-    "FastMCP.from_fastapi": "operations become tools or nothing, not resources",
-    "FastMCP.from_openapi": "operations become tools or nothing, not resources",
     "FastMCP.import_server": "it is the same as mount: changes of the other server show",
 }
 """How names that `funcmcp.compat` has differ: names of imports, and members of classes."""
-
-REFUSED = {
-    "RegexSearchTransform": "it raises a TypeError; use BM25SearchTransform, or mcp.tool_search()",
-}
-"""Names that `funcmcp.compat` has, and refuses when they are used."""
 
 OVERRIDES = {
     "FastMCP.add_tool": "@mcp.tool does not call it",
@@ -70,13 +59,8 @@ REFUSED_OPTIONS: dict[str, str] = {}
 """Options that a method has as a parameter and refuses."""
 
 FUNCTIONS = {
-    "bytes": "bytes are base64 in arguments and results, unless the config of a model says otherwise",
-    "Decimal": "a Decimal is a number",
+    "bytes": "bytes are base64 in arguments, unless the config of a model says otherwise",
     "dict": "a dict without types is the structured content itself; the SDK sends it as text alone",
-    "frames": "an array is a list, and a DataFrame is its rows instead of its printed form",
-    "media type": "an object or a list of it has the media type application/json; mime_type= chooses another",
-    "optional": "the schema of T | None with the default None is that of T",
-    "text": "a text result has no structured content",
     "thread": "a function that is not async runs in a worker thread, and not on the event loop",
 }
 """How tools, resources and prompts differ."""
@@ -89,43 +73,21 @@ STAYING = frozenset(
 """Names of the official SDK, beside its types, that `funcmcp.compat` understands if the package is installed."""
 
 WHAT_TO_USE = INSTEAD_OF_NAMES | {
-    "MCPMixin": "register the methods of the object with mcp.tool(object.method)",
-    "mcp_tool": "register the method of the object with mcp.tool(object.method)",
-    "mcp_resource": "register the method of the object with mcp.resource(uri)(object.method)",
-    "mcp_prompt": "register the method of the object with mcp.prompt(object.method)",
-    "tool": "use @mcp.tool of the server",
-    "resource": "use @mcp.resource of the server",
-    "prompt": "use @mcp.prompt of the server",
-    "FastMCPApp": "use ui= of a tool; see docs/guides/apps.md",
-    "AppConfig": "use ui= of a tool; see docs/guides/apps.md",
     "InputRequiredResult": "use await ctx.elicit(...)",
     "Completion": "keep the package mcp installed",
     "settings": "pass options to FastMCP(...) and mcp.run(...)",
     "Context.client_extension_settings": "use funcmcp.Context and its client_info",
-    "Context.client_supports_extension": "use can() of funcmcp.Context",
     "Context.close_standalone_sse_stream": "leave it out: there is no such stream without sessions in memory",
-    "Context.origin_request_id": "use request_id",
     "Context.sample_step": "use await ctx.sample(...), and call tools yourself",
-    "Context.send_notification": "use the notify methods of the context, or ctx.session.send_notification(...)",
     "Context.send_prompt_list_changed": "leave it out: the server notifies clients itself",
     "Context.send_resource_list_changed": "use await ctx.notify_resources_changed()",
     "Context.send_tool_list_changed": "leave it out: the server notifies clients itself",
-    "FastMCP.add_completion_handler": "use @mcp.completion",
     "FastMCP.add_extension": "use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension",
     "FastMCP.docket": "use tasks= with a store of funcmcp.tasks",
-    "FastMCP.get_resource": "use await mcp.get_resources(), a dict by URI",
-    "FastMCP.get_resource_template": "use await mcp.get_resource_templates(), a dict by URI template",
     "FastMCP.get_tasks": "use tasks= with a store of funcmcp.tasks",
-    "FastMCP.local_provider": "use the methods of the server, such as remove_tool",
-    "FastMCP.render_prompt": "use await mcp.get_prompt(name, arguments)",
     "FastMCP.remove_tool_transformation": "add and remove the tool itself",
     "FastMCP.transforms": "add each of them with mcp.add_transform",
     "FastMCP.wrap_transform": "use mcp.add_transform",
-    "Tool.run": "use await mcp.call_tool(name, arguments)",
-    "Tool.from_tool": "use funcmcp.transforms.ToolTransform with ToolChange",
-    "Prompt.render": "use await mcp.get_prompt(name, arguments)",
-    "ResourceTemplate.read": "use await mcp.read_resource(uri)",
-    "ResourceTemplate.create_resource": "use await mcp.read_resource(uri)",
 }
 """What to use for names that `funcmcp.compat` does not have, and has no advice for: names of imports and members."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from funcmcp_cli.migrate import sentences
 from funcmcp_cli.migrate.compat_names import (
     can_be_set,
-    import_verdict,
     member_verdict,
+    name_verdict,
     option_verdict,
     original_names,
     override_verdict,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _SERVERS = {"FastMCP", "MCPServer"}
 _COMPAT = "funcmcp.compat"
 _COMPONENTS = {"tool", "resource", "prompt"}
-_FRAMES = {"numpy", "pandas", "polars"}
 _FORMER_OBJECT = {"fn", "run", "name", "description", "parameters", "enable", "disable", "key", "render", "read"}
 """Attributes of what a decorator of FastMCP 2 returned."""
 _OF_ALL_MODULES = {"__doc__", "__file__", "__name__", "__path__"}
@@ -113,7 +112,7 @@ class _Reader:
     ) -> None:
         for decorator in node.decorator_list:
             self.read(decorator, scope, None)
-            self.check_component(node, decorator, scope, scope, node)
+            self.check_component(node, decorator, scope, node)
         annotations = [item.annotation for item in _arguments(node)]
         for part in filter(None, [*node.args.defaults, *node.args.kw_defaults, *annotations]):
             self.read(part, scope, None)
@@ -139,7 +138,7 @@ class _Reader:
         if owner.kind == "function" and isinstance(owner.definition, ProjectFunction):
             self.check_former_object(node, owner.definition)
         elif owner.kind == "module" and owner.name == "fastmcp" and node.attr not in _OF_ALL_MODULES:
-            verdict = import_verdict("fastmcp", node.attr)
+            verdict = name_verdict("fastmcp", node.attr)
             if verdict.level == "missing":
                 self.add(node, "missing", subject, verdict.text, package=owner.package)
         elif owner.kind in {"object", "class"} and owner.name and not _defines(owner, node.attr):
@@ -185,9 +184,7 @@ class _Reader:
             self.add(node, "differs", subject, text, package=value.package, group=True)
         if _defines(value, "__init__"):
             return
-        if value.name in sentences.REFUSED:
-            self.add(node, "missing", subject, sentences.REFUSED[value.name], package=value.package)
-        elif value.kind in {"class", "function"} and value.name in sentences.DIFFERENCES:
+        if value.kind in {"class", "function"} and value.name in sentences.DIFFERENCES:
             self.add(node, "differs", value.name, sentences.DIFFERENCES[value.name], package=value.package)
         for keyword in node.keywords:
             self.check_option(keyword, value, subject)
@@ -198,7 +195,7 @@ class _Reader:
             value = scope.value_of(argument)
             if value is not None and value.kind == "function" and isinstance(value.definition, ProjectFunction):
                 function = value.definition
-                self.check_component(function.node, node.func, scope, function.scope, node)
+                self.check_component(function.node, node.func, scope, node)
 
     def check_option(self, keyword: ast.keyword, value: Value, subject: str) -> None:
         if keyword.arg is None or (isinstance(keyword.value, ast.Constant) and keyword.value.value in {None, False}):
@@ -218,7 +215,6 @@ class _Reader:
         function: ast.FunctionDef | ast.AsyncFunctionDef,
         decorator: ast.expr,
         scope: Scope,
-        scope_of_function: Scope,
         node: ast.AST,
     ) -> None:
         """Report about a function if it becomes a tool, a resource or a prompt.
@@ -227,7 +223,6 @@ class _Reader:
             function: The function.
             decorator: What the function is passed to.
             scope: The names around the decorator.
-            scope_of_function: The names around the function.
             node: The code that is reported.
         """
         value = _component(decorator, scope)
@@ -235,7 +230,7 @@ class _Reader:
             return
         kind = value.name.rpartition(".")[2]
         call = decorator if isinstance(decorator, ast.Call) else None
-        for key in _differences(kind, call, function, scope_of_function, value.package):
+        for key in _differences(kind, function, value.package):
             self.add(node, "differs", function.name, sentences.FUNCTIONS[key], package=value.package, group=True)
         uri = call.args[0] if kind == "resource" and call is not None and call.args else None
         if isinstance(uri, ast.Constant) and isinstance(uri.value, str):
@@ -294,67 +289,21 @@ def _component(decorator: ast.expr, scope: Scope) -> Value | None:
     return Value("method", f"{owner.name}.{function.attr}", owner.package)  # also if a class of the project changes it
 
 
-def _differences(
-    kind: str, call: ast.Call | None, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, package: str
-) -> Iterator[str]:
+def _differences(kind: str, node: ast.FunctionDef | ast.AsyncFunctionDef, package: str) -> Iterator[str]:
     """Return the keys of the sentences that hold for a function."""
-    returns = "" if node.returns is None else ast.unparse(node.returns)
-    names = _names_in_annotations(node)
-    if any(_root_of(name, scope) in _FRAMES for name in names):
-        yield "frames"
-    if isinstance(node, ast.FunctionDef) and package == "mcp.server.fastmcp":
-        yield "thread"
-    if kind == "resource" and returns not in {"str", "bytes"} and not _has_keyword(call, "mime_type"):
-        yield "media type"
-    if kind == "tool":
-        yield from (key for key in ("bytes", "Decimal") if key in names)
-        yield from _differences_of_tool(node, returns, package)
+    if package == "mcp.server.fastmcp":
+        if isinstance(node, ast.FunctionDef):
+            yield "thread"
+        if kind == "tool" and node.returns is not None and ast.unparse(node.returns) == "dict":
+            yield "dict"
+    if kind == "tool" and package != "mcp.server.mcpserver" and "bytes" in _names_in_parameters(node):
+        yield "bytes"
 
 
-def _differences_of_tool(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str, package: str) -> Iterator[str]:
-    if _has_optional(node):
-        yield "optional"
-    if returns == "str":
-        yield "text"
-    if returns == "dict" and package != "fastmcp":
-        yield "dict"
-
-
-def _names_in_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    annotations = filter(None, [node.returns, *[item.annotation for item in _arguments(node)]])
+def _names_in_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    annotations = filter(None, [item.annotation for item in _arguments(node)])
     return {name.id for item in annotations for name in ast.walk(item) if isinstance(name, ast.Name)}
 
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-
-
-def _has_optional(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return whether a parameter may be None and has the default None."""
-    positional = [*node.args.posonlyargs, *node.args.args]
-    defaults = [*zip(reversed(positional), reversed(node.args.defaults), strict=False)]
-    defaults += [(arg, value) for arg, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value]
-    for argument, default in defaults:
-        if argument.annotation is None or not _is_none(default):
-            continue
-        annotation = ast.unparse(argument.annotation)
-        if "Context" not in annotation and ("None" in annotation or "Optional[" in annotation):
-            return True
-    return False
-
-
-def _is_none(default: ast.expr) -> bool:
-    """Return whether a default is None, or pydantic's ``Field(None)`` or ``Field(default=None)``."""
-    if isinstance(default, ast.Call):
-        values = [*default.args[:1], *[keyword.value for keyword in default.keywords if keyword.arg == "default"]]
-        return any(_is_none(value) for value in values)
-    return isinstance(default, ast.Constant) and default.value is None
-
-
-def _root_of(name: str, scope: Scope) -> str:
-    imported = scope.import_of(name)
-    return "" if imported is None else imported.module.partition(".")[0]
-
-
-def _has_keyword(call: ast.Call | None, name: str) -> bool:
-    return call is not None and any(keyword.arg == name for keyword in call.keywords)

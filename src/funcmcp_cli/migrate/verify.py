@@ -38,16 +38,11 @@ _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
-_TYPES = re.compile(r"type changed from (.+) to (.+)$")
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("text result", re.compile(r"results have no schema|structuredContent is missing; it was \{\"result\": \"")),
-    ("nullable", re.compile(r"alternatives removed: \{\"type\": \"null\"\}$|values removed: null$")),
     ("unknown arguments", re.compile(r"additionalProperties")),
     ("plain dict", re.compile(r"result result: removed|structuredContent changed from \{\"result\": \{.* to \{")),
 )
 REASONS = {
-    "text result": "A text has no output schema and no structured content: its text block has all of it.",
-    "nullable": "`T | None` is the schema of `T`: a client leaves the argument out instead of sending null.",
     "unknown arguments": "The schema of a tool without arguments forbids others, which are refused in any case.",
     "plain dict": "A `dict` without types is the structured content itself, as in FastMCP; the SDK 1.x wraps it in "
     "`result`.",
@@ -122,9 +117,6 @@ def reason_of(text: str) -> str:
     Args:
         text: The text of the difference.
     """
-    types = _TYPES.search(text)
-    if types is not None and set(types[1].split(" | ")) - {"null"} == set(types[2].split(" | ")):
-        return "nullable"
     return next((reason for reason, pattern in _RULES if pattern.search(text)), "")
 
 

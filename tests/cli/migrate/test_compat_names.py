@@ -25,6 +25,7 @@ from funcmcp_cli.migrate.compat_names import (
     original_names,
     override_verdict,
     probed_methods,
+    target_of,
 )
 from tests.patience import PATIENCE
 from tests.requirements import require
@@ -89,13 +90,19 @@ def test_a_name_of_compat_is_never_called_missing() -> None:
 
 
 def test_sentences_are_about_names_that_exist() -> None:
-    for name in (*sentences.DIFFERENCES, *sentences.OVERRIDES, *sentences.REFUSED):
+    for name in (*sentences.DIFFERENCES, *sentences.OVERRIDES):
         cls, _, member = name.partition(".")
         assert cls in compat.__all__, name
         assert not member or hasattr(class_of(cls), member), name
     for name in sentences.WHAT_TO_USE:
         cls, _, member = name.partition(".")
-        assert not member or member in CLASSES[cls], name
+        if member:
+            verdict = member_verdict(cls, member)
+            assert member in CLASSES[cls], name
+            assert verdict is not None, name
+            assert verdict.level == "missing", name
+        else:
+            assert name not in compat.__all__, name
 
 
 def test_a_method_that_takes_any_option_is_asked_about_it() -> None:
@@ -116,17 +123,21 @@ def test_a_method_that_takes_any_option_is_asked_about_it() -> None:
         ("FastMCP", "providers", "same", ""),
         ("FastMCP", "json_response", "differs", "changes nothing"),
         ("FastMCP", "colour", "missing", "Unknown option 'colour' of FastMCP"),
-        ("MCPServer", "extensions", "missing", "use extensions= of funcmcp.MCPServer"),
+        ("FastMCP", "extensions", "missing", "use extensions= of funcmcp.MCPServer"),
+        ("MCPServer", "extensions", "same", ""),
         ("FastMCP.tool", "annotations", "same", ""),
         ("FastMCP.tool", "auth", "same", ""),
-        ("FastMCP.tool", "version", "differs", "changes nothing"),
-        ("FastMCP.resource", "security", "differs", "changes nothing"),
+        ("FastMCP.tool", "version", "same", ""),
+        ("FastMCP.tool", "serializer", "differs", "changes nothing"),
+        ("FastMCP.resource", "security", "same", ""),
+        ("FastMCP.prompt", "task", "differs", "changes nothing"),
         ("FastMCP.run", "port", "same", ""),
         ("FastMCP.run", "show_banner", "same", ""),
         ("FastMCP.run", "uvicorn_config", "differs", "changes nothing"),
-        ("FastMCP.mount", "tool_names", "missing", "choose the names"),
+        ("FastMCP.mount", "tool_names", "same", ""),
         ("FastMCP.mount", "as_proxy", "differs", "changes nothing"),
-        ("FastMCP.enable", "version", "missing", "no option 'version'"),
+        ("FastMCP.enable", "version", "same", ""),
+        ("FastMCP.enable", "colour", "missing", "colour"),
         ("FastMCP.from_openapi", "mcp_component_fn", "same", ""),
         ("FastMCP.call_tool", "run_middleware", "same", ""),
         ("Context.sample", "temperature", "same", ""),
@@ -149,11 +160,16 @@ def test_options(owner: str, option: str, level: str, text: str) -> None:
         ("FastMCP", "tool", "same", ""),
         ("FastMCP", "settings", "same", ""),
         ("FastMCP", "get_context", "same", ""),
-        ("MCPServer", "call_tool", "differs", "is_error"),
+        ("MCPServer", "call_tool", "same", ""),
+        ("MCPServer", "custom_route", "differs", "Host"),
         ("FastMCP", "_tool_manager", "same", ""),
         ("FastMCP", "_mcp_server", "differs", "only name, version"),
-        ("FastMCP", "add_tool_transformation", "missing", "use mcp.add_transform"),
-        ("Context", "disable_components", "missing", "middleware"),
+        ("FastMCP", "add_tool_transformation", "same", ""),
+        ("FastMCP", "wrap_transform", "missing", "use mcp.add_transform"),
+        ("Context", "disable_components", "same", ""),
+        ("Context", "sample_step", "missing", "use await ctx.sample"),
+        ("ServerSession", "send_log_message", "same", ""),
+        ("ServerSession", "send_ping", "missing", "by hand"),
         ("Resource", "uri", "same", ""),
         ("FastMCP.get_tool", "name", "same", ""),
     ],
@@ -168,6 +184,21 @@ def test_members(cls: str, member: str, level: str, text: str) -> None:
 def test_a_name_that_neither_side_has_is_the_authors_own() -> None:
     assert member_verdict("FastMCP", "cash_register") is None
     assert member_verdict("ToolError", "cash_register") is None
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "target"),
+    [
+        ("fastmcp.tools", "Tool", "funcmcp.compat"),
+        ("fastmcp.contrib.mcp_mixin", "MCPMixin", "funcmcp.compat.fastmcp.contrib.mcp_mixin"),
+        ("mcp.server.extension", "Extension", "funcmcp.compat.mcp.server.extension"),
+        ("fastmcp.utilities.colours", "Colour", None),
+        ("mcp", "ClientSession", None),
+    ],
+)
+def test_an_import_moves_to_the_module_that_has_the_name(module: str, name: str, target: str | None) -> None:
+    assert target_of(module, name) == target
+    assert (import_verdict(module, name).level == "missing") == (target is None)
 
 
 def test_names_that_are_added_to_compat_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
         ("zero.py", b"import fastmcp\n\x00\n", ""),
         ("brackets.py", b"import fastmcp\nx = " + b"[" * 3000 + b"]" * 3000, "cannot be parsed: RecursionError"),
         ("minus.py", b"import fastmcp\nx = " + b"-" * 30_000 + b"1", "cannot be parsed: "),
-        ("long.py", b"import fastmcp\n" + b"#" * 500_000, "longer than 500,000 bytes"),
+        ("long.py", b"import fastmcp\n" + b"#" * 4_000_000, "longer than 4,000,000 bytes"),
         ("book.ipynb", b'{"cells": [{"source": ["from fastmcp import FastMCP\\n"]}]}', "a notebook"),
     ],
 )
@@ -114,6 +114,15 @@ def test_requirements_that_can_not_be_read_are_noted(tmp_path: Path) -> None:
         "requirements.txt": "cannot be read: not a regular file",
         "requirements-dev.txt": "cannot be read: Is a directory",
     }
+
+
+def test_a_long_file_is_rewritten_unless_its_expressions_are_deep(tmp_path: Path) -> None:
+    row = b'TEXTS = ["a text of a long file"]\n'
+    (tmp_path / "server.py").write_bytes(SERVER + row * (600_000 // len(row)))
+    (tmp_path / "deep.py").write_bytes(SERVER + b"#" * 600_000 + b"\na = x" + b".y" * 3_000)
+    plan = plan_migration(tmp_path)
+    assert [change.name for change in plan.changes] == ["server.py"]
+    assert ("deep.py", "cannot be parsed: RecursionError") in [(note.file, note.text) for note in plan.notes]
 
 
 def test_a_deep_expression_is_noted_at_once(tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ class Catalog:
         else:
             self._transformed.remove(feature)
 
+    def exchange(self, feature: Addable, replacement: Addable) -> None:
+        """Put a feature of the same key and version in the place of another one; raise KeyError without that one."""
+        if self._transformed is None:
+            self._registries[type(feature)].exchange(feature, replacement)
+        else:
+            self._transformed.remove(feature)
+            self._transformed.add(replacement)
+
     def _unregister(self, feature: Addable) -> None:
         self._registries[type(feature)].discard(feature)
 

@@ -161,6 +161,21 @@ class Registry(Generic[F]):
             self._choose(removed)
             self._notify(removed, -1)
 
+    def exchange(self, feature: F, replacement: F) -> None:
+        """Put a feature of the same key and version in the place of another one; raise KeyError without that one."""
+        place = feature.key, feature.version
+        if self._all[place] is not feature or place != (replacement.key, replacement.version):
+            raise KeyError(place)
+        self._all[place] = replacement
+        if feature.key in self._versions:
+            self._versions[feature.key] = [
+                replacement if other is feature else other for other in self._versions[feature.key]
+            ]
+        if place in self._visible:
+            self._choose(replacement)
+            self._notify(feature, -1)
+            self._notify(replacement, 1)
+
     def _choose(self, feature: F) -> None:
         """Choose the newest visible version of a feature that was added or removed."""
         for candidate in self._versions.get(feature.key, (feature,)):
