@@ -76,7 +76,9 @@ async def test_a_prompt_and_a_resource_may_return_them() -> None:
 
 
 QUESTIONS = {
-    "form": types.ElicitRequest(params=types.ElicitRequestFormParams(message="Size?", requested_schema={"type": "object"})),
+    "form": types.ElicitRequest(
+        params=types.ElicitRequestFormParams(message="Size?", requested_schema={"type": "object"})
+    ),
     "model": types.CreateMessageRequest(
         params=types.CreateMessageRequestParams(
             messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Hi"))], max_tokens=9

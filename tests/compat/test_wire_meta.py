@@ -29,14 +29,6 @@ async def test_clients_get_the_tags(make: type[FastMCP], options: dict[str, Any]
     assert ("fastmcp" in resource.meta) == ("fastmcp" in meta)
 
 
-async def test_clients_get_an_empty_list_of_tags() -> None:
-    mcp = FastMCP("untagged")
-    mcp.prompt(name="p")(lambda: "p")
-    async with Client(mcp) as client:
-        (prompt,) = await client.list_prompts()
-    assert prompt.meta == {"fastmcp": {"tags": []}}
-
-
 @pytest.mark.parametrize(
     ("make", "title", "tool_title", "other_title"),
     [

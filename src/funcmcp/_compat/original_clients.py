@@ -255,7 +255,9 @@ async def create_connected_server_and_client_session(server: Any, *args: Any, **
 
 @public("funcmcp.compat.fastmcp.utilities.tests")
 @contextlib.asynccontextmanager
-async def asgi_server(server: Any, transport: str = "http", path: str | None = None, **options: Any) -> AsyncIterator[Any]:
+async def asgi_server(
+    server: Any, transport: str = "http", path: str | None = None, **options: Any
+) -> AsyncIterator[Any]:
     """Serve a server over HTTP in this process without a socket. The block gets FastMCP's object with its clients.
 
     Args:
@@ -277,7 +279,13 @@ async def asgi_server(server: Any, transport: str = "http", path: str | None = N
 @public("funcmcp.compat.fastmcp.utilities.tests")
 @contextlib.asynccontextmanager
 async def asgi_client(
-    server: Any, transport: str = "http", path: str | None = None, *, headers: Any = None, auth: Any = None, **options: Any
+    server: Any,
+    transport: str = "http",
+    path: str | None = None,
+    *,
+    headers: Any = None,
+    auth: Any = None,
+    **options: Any,
 ) -> AsyncIterator[Any]:
     """Serve a server as `asgi_server` does. The block gets a client of FastMCP that is connected to it.
 

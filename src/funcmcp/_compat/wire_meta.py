@@ -18,7 +18,7 @@ def described_by_fastmcp(feature: Any, component: Component, *, sends_tags: bool
     Args:
         feature: The feature.
         component: The component.
-        sends_tags: Whether ``_meta.fastmcp`` names the tags of the component.
+        sends_tags: Whether ``_meta.fastmcp`` names the tags of a component that has some.
     """
     describe = functools.partial(_described, feature.describe, component, sends_tags=sends_tags)
     return replace(feature, describe=functools.cache(describe))
@@ -28,7 +28,7 @@ def _described(describe: Any, component: Component, *, sends_tags: bool) -> dict
     definition: dict[str, Any] = describe()
     if not component.title:
         definition = _with_default_title(definition, component.kind)
-    if not sends_tags:
+    if not sends_tags or not component.tags:
         return definition
     meta = dict(definition.get("_meta") or {})
     inner = meta.get("fastmcp")
