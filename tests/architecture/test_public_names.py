@@ -237,6 +237,7 @@ METHODS_FOR_AUTHORS = {
     "resource_lister",
     "notify_resources_changed",
     "notify_resource_updated",
+    "paths",
     "run",
     "run_async",
     "serve_metrics",

@@ -166,9 +166,13 @@ async def test_what_is_hidden_from_a_caller_does_not_exist_for_it(
 ) -> None:
     async with callers(make()) as (admin, reader):
         refused = await reader.send(method, **params)
-        assert refused["error"]["code"] in {-32602, -32002}
+        if method == "tools/call":
+            assert refused["result"]["content"][0]["text"] == f"Unknown tool: {params['name']!r}"
+        else:
+            assert refused["error"]["code"] in {-32602, -32002}
         if method != "completion/complete":
-            assert "result" in await admin.send(method, **params)
+            answer = await admin.send(method, **params)
+            assert answer["result"].get("isError") is not True
 
 
 async def test_an_error_does_not_say_whether_a_hidden_component_exists() -> None:
@@ -183,7 +187,8 @@ async def test_an_error_does_not_say_whether_a_hidden_component_exists() -> None
 async def test_a_check_that_fails_or_refuses_hides_the_component_from_everybody() -> None:
     async with callers(protected_shop()) as (admin, _):
         for name in ("never", "broken"):
-            assert (await admin.send("tools/call", name=name, arguments={}))["error"]["code"] == -32602
+            result = (await admin.send("tools/call", name=name, arguments={}))["result"]
+            assert result["content"][0]["text"] == f"Unknown tool: {name!r}"
 
 
 async def test_a_server_without_auth_shows_a_caller_without_a_token_what_needs_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import Enum
 from typing import Any, Literal
 
@@ -452,3 +453,56 @@ async def test_contexts_that_were_made_by_hand_share_the_state_of_their_session(
     assert await bare.list_resources() == []
     with pytest.raises(RuntimeError, match="session is not available"):
         _ = bare.session
+
+
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer])
+async def test_session_is_one_object_for_all_requests_of_a_session(server_class: type[FastMCP]) -> None:
+    mcp = server_class("c")
+    seen: list[Any] = []
+
+    @mcp.tool()
+    async def remember(name: str, ctx: Context) -> str:
+        session = ctx.request_context.session
+        seen.append(session)
+        before = getattr(session, "told", None)
+        session.told = name
+        await session.send_log_message("info", name)
+        return f"{before}"
+
+    async with Client(mcp, revision="2025-11-25") as client:
+        assert (await client.call_tool("remember", {"name": "a"})).content[0].text == "None"
+        assert (await client.call_tool("remember", {"name": "b"})).content[0].text == "a"
+    async with Client(mcp, revision="2025-11-25") as client:
+        assert (await client.call_tool("remember", {"name": "c"})).content[0].text == "None"
+    assert seen[0] is seen[1]
+    assert seen[2] is not seen[0]
+
+
+async def test_session_sends_messages_of_the_request_that_runs() -> None:
+    mcp = FastMCP("c")
+    both = asyncio.Barrier(2)
+
+    @mcp.tool
+    async def work(name: str, ctx: Context) -> str:
+        session = ctx.session
+        await both.wait()
+        await session.report_progress(1, message=name)
+        return name
+
+    async with Client(mcp, revision="2025-11-25") as client:
+        told: dict[str, list[Any]] = {"a": [], "b": []}
+        calls = [client.call_tool("work", {"name": name}, on_progress=told[name].append) for name in told]
+        await asyncio.gather(*calls)
+    assert {name: [step.message for step in steps] for name, steps in told.items()} == {"a": ["a"], "b": ["b"]}
+
+
+async def test_members_that_the_client_does_not_send_are_none() -> None:
+    mcp = FastMCP("Info")
+
+    @mcp.tool
+    def info(ctx: Context) -> list[bool]:
+        client = ctx.session.client_params.client_info
+        return [bool(client.name), client.title is None]
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("info")).structured_content == {"result": [True, True]}

@@ -418,8 +418,8 @@ REQUESTS = {
 
 @pytest.mark.parametrize(
     ("kind", "error", "code", "text"),
-    [  # the answers of FastMCP 4.2.3, but for the form of an unknown tool, which is that of a tool of no such name
-        ("tool", NotFoundError("n"), -32602, "Unknown tool: price"),
+    [  # the answers of FastMCP 4.2.3
+        ("tool", NotFoundError("n"), None, "Unknown tool: 'price'"),
         ("resource", NotFoundError("n"), -32602, "Resource not found"),
         ("prompt", NotFoundError("n"), -32602, "Unknown prompt: greet"),
         ("tool", ValidationError("v"), None, "v"),
@@ -476,9 +476,10 @@ async def test_middleware_and_tools_catch_that_a_feature_does_not_exist() -> Non
         return [*names, message.content.text or ""]
 
     async with Client(mcp) as client:
-        for request in (client.call_tool("gone"), client.call_tool("renamed"), client.read_resource("shop:c")):
-            with pytest.raises(MCPError):
-                await request
+        for name in ("gone", "renamed"):
+            assert (await client.call_tool(name)).is_error
+        with pytest.raises(MCPError):
+            await client.read_resource("shop:c")
         assert (await client.call_tool("look")).structured_content == {"result": ["stock", "greet", "Hello"]}
     assert seen == [
         "Unknown tool: gone",
@@ -566,3 +567,27 @@ async def test_an_error_after_the_answer_to_initialize_is_logged(caplog: pytest.
     async with Client(server(Late()), revision="2025-11-25") as client:
         assert len(await client.list_tools()) == 2
     assert "Middleware failed after initialize was answered: too late" in caplog.text
+
+
+class Refusing(Middleware):
+    """Refuses two URIs, by their spelling."""
+
+    async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        if str(context.message.uri) in {"menu://secret", "Staff://Ann/salary"}:
+            raise NotFoundError("refused")
+        return await call_next(context)
+
+
+@pytest.mark.parametrize("uri", ["menu://secret", "MENU://secret", "Staff://Ann/salary", "staff://Ann/salary"])
+async def test_middleware_that_compares_uris_is_not_passed_by_in_another_case(uri: str) -> None:
+    mcp = server(Refusing())
+    mcp.resource("menu://secret")(lambda: "never")
+    mcp.resource("Staff://{name}/salary")(salary)
+    async with Client(mcp, revision="2025-11-25") as client:
+        assert (await client.read_resource("STAFF://Bob/salary")).contents[0].text == "never, Bob"
+        with pytest.raises(MCPError, match="not found"):
+            await client.read_resource(uri)
+
+
+def salary(name: str) -> str:
+    return f"never, {name}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer as NativeMCPServer
+from funcmcp import ToolError
 from funcmcp._protocol.errors import MCPError
 from funcmcp.compat import Context, FastMCP, MCPServer, TextResource, Tool
 from funcmcp.testing import Client
@@ -96,10 +97,10 @@ async def test_clients_see_included_and_no_excluded_tags(options: dict[str, Any]
 
 async def test_hidden_features_cannot_be_used() -> None:
     async with Client(shop(exclude_tags={"admin"})) as client:
-        with pytest.raises(MCPError, match="clear"):
-            await client.call_tool("clear")
-        with pytest.raises(MCPError, match="off"):
-            await client.call_tool("off")
+        with pytest.raises(ToolError, match="clear"):
+            await client.call_tool("clear", raise_on_error=True)
+        with pytest.raises(ToolError, match="off"):
+            await client.call_tool("off", raise_on_error=True)
         with pytest.raises(MCPError):
             await client.read_resource("shop://admin")
         with pytest.raises(MCPError):

@@ -142,7 +142,7 @@ async def test_an_override_of_get_tool_hides_and_adds_tools(revision: str) -> No
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
         assert (await client.call_tool("dynamic")).text == "made for this call"
         with pytest.raises(Exception, match="Unknown tool"):
-            await client.call_tool("add_twice", {"a": 1})
+            await client.call_tool("add_twice", {"a": 1}, raise_on_error=True)
 
 
 async def test_middleware_runs_inside_of_an_override(revision: str) -> None:

@@ -76,3 +76,21 @@ async def test_limits_of_idle_clients_are_removed(monkeypatch: pytest.MonkeyPatc
 def test_a_burst_below_one_is_named() -> None:
     with pytest.warns(DeprecationWarning, match="burst_capacity=0 of RateLimitingMiddleware is below 1"):
         assert RateLimitingMiddleware(10, 0).burst_capacity == 20
+
+
+@pytest.mark.parametrize(
+    "middleware", [RateLimitingMiddleware(0.001, 2, client_of), SlidingWindowRateLimitingMiddleware(2, 1, client_of)]
+)
+async def test_the_number_of_counted_clients_is_bounded(middleware: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp._compat.rate_limiting._MAX_CLIENTS", 3)
+    mcp = FastMCP("limits", middleware=[middleware])
+    mcp.tool(answer)
+    async with Client(mcp) as client:
+        for name in ("a", "b", "a", "c", "d"):  # b leaves, because it was counted longest ago
+            await client.call_tool("answer", {"client": name})
+        with pytest.raises(MCPError, match="Rate limit exceeded"):
+            await client.call_tool("answer", {"client": "a"})
+
+
+def answer(client: str) -> str:
+    return client

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from funcmcp import MCPError
 from funcmcp.auth import Principal
 from funcmcp.compat import (
     CallNext,
@@ -137,3 +138,40 @@ async def test_pages_of_lists_are_stored_with_their_cursors() -> None:
     async with Client(mcp) as client:
         for _ in range(2):
             assert [tool.name for tool in await client.list_tools()] == ["a", "b", "c"]
+
+
+async def test_what_is_hidden_is_not_answered_from_the_cache() -> None:
+    mcp = FastMCP("shop", middleware=[ResponseCachingMiddleware()])
+    for name in ("open", "secret"):
+        mcp.tool(lambda: "x", name=name)
+        mcp.resource(f"x://{name}")(lambda: "x")
+
+    @mcp.tool
+    async def hide(ctx: Context) -> None:
+        await ctx.disable_components(names={"secret", "x://secret"})
+
+    async def seen(client: Client) -> list[str]:
+        names = [tool.name for tool in await client.list_tools()]
+        return names + [resource.uri for resource in await client.list_resources()]
+
+    async with Client(mcp, revision="2025-11-25") as first, Client(mcp, revision="2025-11-25") as second:
+        assert {"secret", "x://secret"} < set(await seen(first))
+        await first.call_tool("secret")
+        await first.read_resource("x://secret")
+        await second.call_tool("hide")
+        assert await seen(second) == ["open", "hide", "x://open"]
+        mcp.disable(names={"open"})
+        for client, name in ((second, "secret"), (first, "open")):
+            assert (await client.call_tool(name)).text == f"Unknown tool: '{name}'"
+        with pytest.raises(MCPError, match="not found"):
+            await second.read_resource("x://secret")
+        assert (await first.call_tool("secret")).text == "x"
+
+
+async def test_the_memory_of_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp._compat.response_caching._MAX_BYTES", 5_000)
+    shop = Shop(ResponseCachingMiddleware())
+    async with Client(shop.mcp) as client:
+        for item in ("a" * 1_000, "b" * 1_000, "a" * 1_000, "c" * 1_000, "a" * 1_000, "b" * 1_000):
+            assert (await client.call_tool("price", {"item": item})).structured_content["item"] == item
+    assert [call[6] for call in shop.calls] == ["a", "b", "c", "b"]  # b was used longest ago when c came

@@ -430,6 +430,23 @@ async def test_a_typed_dict_of_typing_is_a_result_and_an_argument() -> None:
     assert (await mcp.call_tool("forecast", {"last": {"city": "Rome"}})).text == '[{"city":"Rome"}]'
 
 
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer])
+async def test_an_argument_may_be_a_class_that_only_python_passes(server_class: type[FastMCP]) -> None:
+    mcp = server_class("t")
+
+    @mcp.tool()
+    def research(topic: str, output_schema: type[BaseModel] | None = None) -> str:
+        return f"{topic} {output_schema}"
+
+    async with Client(mcp) as client:
+        (tool,) = await client.list_tools()
+        assert tool["inputSchema"]["properties"]["output_schema"]["anyOf"] == [{}, {"type": "null"}]
+        assert (await client.call_tool("research", {"topic": "a"})).text == "a None"
+        result = await client.call_tool("research", {"topic": "a", "output_schema": "Forecast"})
+    assert result.is_error
+    assert "pydantic" not in result.text
+
+
 async def test_a_result_of_the_sdk_is_annotated_with_its_structured_content() -> None:
     mcp = MCPServer("a")
 
@@ -721,3 +738,22 @@ def test_decorators_refuse_what_they_can_not_register() -> None:
         mcp.tool("first", name="second")
     with pytest.raises(TypeError, match="The @resource decorator was used incorrectly"):
         mcp.resource(print)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer])
+async def test_programs_describe_the_server_by_its_low_level_server(server_class: type[FastMCP]) -> None:
+    mcp = server_class("c")
+    default = mcp.version
+    low_level = mcp._mcp_server
+    low_level.version, low_level.instructions = "7.1", "Ask first."
+    low_level.website_url = "https://example.com/c"
+    assert (mcp.version, low_level.version, low_level.name) == ("7.1", "7.1", "c")
+    for revision in ("2025-11-25", "2026-07-28"):
+        async with Client(mcp, revision=revision) as client:
+            info = client.server_info
+            assert (info["name"], info["version"], info["websiteUrl"]) == ("c", "7.1", "https://example.com/c")
+            assert client.instructions == "Ask first."
+    low_level.version = low_level.website_url = None
+    assert (mcp.version, low_level.website_url) == (default, None)
+    with pytest.raises(AttributeError, match="lifespan"):
+        low_level.lifespan = None  # type: ignore[attr-defined]

@@ -65,6 +65,7 @@ async def test_a_token_of_the_issuer_for_the_server_is_accepted() -> None:
         {"exp": "soon"},
         {"nbf": 4102444800},
         {"scope": "write"},
+        {"sub": 5},
     ],
 )
 async def test_a_token_that_is_not_for_the_server_is_refused(claims: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.compat import Tool
+from funcmcp.compat import FastMCP, MCPServer, Tool, ToolAnnotations
+from funcmcp.testing import Client
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,23 @@ def test_options_of_fastmcps_decorator_count_for_a_tool_without_its_own() -> Non
     add.__fastmcp__ = SimpleNamespace(type="tool", name="sum", title="Sum", output_schema=...)  # type: ignore[attr-defined]
     assert (Tool.from_function(add).name, Tool.from_function(add).title) == ("sum", "Sum")
     assert Tool.from_function(add, name="other").title is None
+
+
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer])
+async def test_hints_have_the_names_of_either_version_of_the_sdk(server_class: type[FastMCP]) -> None:
+    hints = ToolAnnotations("Find", read_only_hint=True, destructiveHint=False)
+    assert (hints.readOnlyHint, hints.read_only_hint, hints.destructive_hint, hints.openWorldHint) == (
+        True, True, False, None,
+    )  # fmt: skip
+    with pytest.raises(AttributeError, match="ask_first"):
+        _ = hints.ask_first
+    mcp = server_class("t")
+
+    @mcp.tool(annotations=hints)
+    def find() -> int:
+        return 1
+
+    for revision in ("2025-11-25", "2026-07-28"):
+        async with Client(mcp, revision=revision) as client:
+            (tool,) = await client.list_tools()
+        assert tool["annotations"] == {"title": "Find", "readOnlyHint": True, "destructiveHint": False}

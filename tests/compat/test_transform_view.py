@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import MCPError, MCPServer, RegistrationError
+from funcmcp import MCPError, MCPServer, RegistrationError, ToolError
 from funcmcp.compat import (
     CatalogTransform,
     Context,
@@ -84,8 +84,8 @@ async def test_what_a_transform_hides_from_a_caller_is_not_served() -> None:
                 assert (await client.call_tool("secret")).text == "secret"
                 assert (await client.read_resource("shop://secret")).text == "secret"
                 continue
-            with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool("secret")
+            with pytest.raises(ToolError, match="Unknown tool"):
+                await client.call_tool("secret", raise_on_error=True)
             with pytest.raises(MCPError, match="not found"):
                 await client.read_resource("shop://secret")
             assert (await client.read_resource("shop://other")).text == "template other"
@@ -101,8 +101,8 @@ async def test_a_transform_changes_names_and_results(revision: str) -> None:
         assert [tool.name for tool in await client.list_tools()] == ["OPEN", "SECRET", "FAR"]
         assert (await client.call_tool("OPEN")).text == "OPEN"
         assert (await client.call_tool("FAR")).text == "FAR"
-        with pytest.raises(MCPError, match="Unknown tool"):
-            await client.call_tool("open")
+        with pytest.raises(ToolError, match="Unknown tool"):
+            await client.call_tool("open", raise_on_error=True)
     tool = await mcp.get_tool("OPEN")
     assert tool is not None
     assert await mcp.get_tool("open") is None
@@ -117,8 +117,8 @@ async def test_a_transform_gives_nobody_the_rights_of_others() -> None:
             if may_use:
                 assert (await client.call_tool("ERASE")).text == "ERASED"
                 continue
-            with pytest.raises(MCPError):
-                await client.call_tool("ERASE")
+            with pytest.raises(ToolError):
+                await client.call_tool("ERASE", raise_on_error=True)
 
 
 async def test_transforms_and_rules_apply_in_their_order() -> None:
@@ -130,8 +130,8 @@ async def test_transforms_and_rules_apply_in_their_order() -> None:
         assert (await client.read_resource("shop://api/secret")).text == "secret"
         assert (await client.read_resource("shop://api/x")).text == "template x"
         for name in ("api_SECRET", "SECRET", "secret", "open"):
-            with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool(name)
+            with pytest.raises(ToolError, match="Unknown tool"):
+                await client.call_tool(name, raise_on_error=True)
         for uri in ("shop://secret", "shop://x"):
             with pytest.raises(MCPError, match="not found"):
                 await client.read_resource(uri)

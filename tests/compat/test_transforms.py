@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import MCPError
+from funcmcp import MCPError, ToolError
 from funcmcp.compat import (
     ArgTransformConfig,
     FastMCP,
@@ -55,8 +55,8 @@ async def test_a_rule_before_a_transform_holds_after_it() -> None:
             with pytest.raises(MCPError, match="not found"):
                 await client.read_resource(uri)
         for name in ("shout", "api_shout", "read"):
-            with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool(name, {"text": "x"})
+            with pytest.raises(ToolError, match="Unknown tool"):
+                await client.call_tool(name, {"text": "x"}, raise_on_error=True)
         assert (await client.call_tool("api_read")).text == "tool 3"
     mcp.enable(names={"api_shout"})
     assert await names(mcp) == ["api_read", "api_shout"]
@@ -73,11 +73,11 @@ async def test_versions_are_filtered_and_tools_are_changed() -> None:
     mcp.add_tool_transformation("shout", change)
     async with Client(mcp) as client:
         assert (await client.call_tool("read")).text == "tool 2"
-        with pytest.raises(MCPError):
-            await client.request("tools/call", {"name": "read", "_meta": {"fastmcp": {"version": "3"}}})
+        unknown = await client.request("tools/call", {"name": "read", "_meta": {"fastmcp": {"version": "3"}}})
+        assert unknown["content"][0]["text"] == "Unknown tool: 'read'"
         assert (await client.call_tool("cry", {"words": "oh"})).text == "oh!"
-        with pytest.raises(MCPError):
-            await client.call_tool("shout", {"text": "oh"})
+        with pytest.raises(ToolError):
+            await client.call_tool("shout", {"text": "oh"}, raise_on_error=True)
     tool = await mcp.get_tool("cry")
     assert tool is not None
     assert tool.tags == {"sad"}

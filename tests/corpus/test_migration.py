@@ -43,6 +43,9 @@ def test_the_page_names_each_difference_without_a_reason() -> None:
     [
         ("result result: removed", "plain dict"),
         ("result other: removed", ""),
+        ("error code changed from 0 to -32603", "error code"),
+        ("error code changed from -32602 to -32603", ""),
+        ('description changed from "  a" to "a"', "description"),
         ("additionalProperties: added", "unknown arguments"),
         ("results have no schema and no structured content any more", ""),
         ("removed", ""),

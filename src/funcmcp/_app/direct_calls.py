@@ -189,7 +189,7 @@ class DirectCalls:
         context = self._author_context(method, rules)
         if self._server.provided is not None:
             await self._server.provided.ready()
-        features: list[Any] = await self._author_routes().lists[method].features_for(context)
+        features: list[Any] = await self._author_routes().lists[method].features_for(context, through_mounts=False)
         return features
 
     def _author_context(self, method: str, rules: Rules | None) -> DirectContext:
@@ -207,6 +207,7 @@ class DirectCalls:
             self._unguarded_routes = Routes(server.parts._replace(guard=None))
         for method_of_list, features in self._unguarded_routes.lists.items():
             features.view = server.view
+            features.filters = server.list_filters
             if server.provided is not None:
                 features.provided = server.routes.lists[method_of_list].provided
         return self._unguarded_routes

@@ -16,10 +16,12 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from funcmcp._app.mounted_lists import MountedLists
 from funcmcp._auth.access import distinct
 from funcmcp._protocol.errors import MCPError, ResourceNotFound
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._providers.namespace import Namespace
+from funcmcp._server.calls.feature import MountSource
 from funcmcp._server.calls.feature_call import FeatureCalls
 from funcmcp._server.calls.route import Audience, Interactivity, Route, RoutedRequest
 from funcmcp._server.catalog.features import (
@@ -59,6 +61,7 @@ def mount(
     transforms: Sequence[AnyTransform] = (),
     *,
     keeps_existing: bool = False,
+    changes_lists: Callable[[], bool] | None = None,
 ) -> None:
     """Add the features of a server to another one, now and from now on.
 
@@ -68,6 +71,8 @@ def mount(
         prefix: The first part of the names and URIs; None leaves them unchanged.
         transforms: Change the features before they get the prefix.
         keeps_existing: Whether features are left out whose name is taken, instead of an error.
+        changes_lists: Returns whether middleware of the mounted server may change lists, so that those of the server
+            above pass it. None: they do not pass it.
 
     Raises:
         TypeError: A transform is not callable.
@@ -96,7 +101,9 @@ def mount(
         )
     if above.services.lifespans.has_started and mounted.services.lifespans:
         raise RuntimeError(f"{above.name} has started, and {mounted.name} has lifespans. Call mcp.mount before that.")
-    mounting = Mounting(above, mounted, transforms, namespace, keeps_existing=keeps_existing)
+    mounting = Mounting(
+        above, mounted, transforms, namespace, keeps_existing=keeps_existing, changes_lists=changes_lists
+    )
     mounting.add_features()
     above.services.lifespans.mount(mounted.services.lifespans)
     above.mounted.append(mounted)
@@ -128,6 +135,7 @@ class Mounting:
         transforms: Change the features.
         namespace: Puts the prefix before names and URIs, after the other transforms; None leaves them unchanged.
         keeps_existing: Whether features are left out whose name is taken.
+        changes_lists: As for `mount`.
     """
 
     def __init__(
@@ -138,6 +146,7 @@ class Mounting:
         namespace: Namespace | None,
         *,
         keeps_existing: bool = False,
+        changes_lists: Callable[[], bool] | None = None,
     ) -> None:
         self._keeps_existing = keeps_existing
         self._above = above
@@ -150,6 +159,17 @@ class Mounting:
         if namespace is not None:
             self._transforms.append(namespace)
         self._copies = TransformedFeatures(self._add, self._remove, self._transforms)
+
+        self._lists: MountedLists | None = None
+        if changes_lists is not None:
+            self._lists = MountedLists(self._server, changes_lists, self._features_above)
+
+    def _features_above(self, feature: Any) -> list[Any]:
+        """Return the features that the server above makes of one of the mounted server, without adding them."""
+        features: list[Any] = []
+        for result in self._copies.results_of(self._copy_of(feature)):
+            features += self._above.server.catalog.transformed(result)
+        return [item for item in features if type(item) is type(feature)]
 
     def _add(self, feature: Addable) -> None:
         """Add a feature to the server above, unless its name is taken and the existing one is kept."""
@@ -183,6 +203,8 @@ class Mounting:
             raise
         for registry in registries:
             registry.listeners.append(self._changed)
+        if self._lists is not None:
+            self._above.server.add_list_filter(self._lists)
 
     def publish(self, uri: str | None) -> None:
         """Notify the clients of the server above that a resource, or the list of resources, has changed."""
@@ -274,7 +296,9 @@ class Mounting:
         if shown is None:
             shown = shown_types(self._server.options.show_errors, "show_errors")
         mounted = (self._server.options.name, *feature.mounted)
-        return replace(feature, access=self._access(feature.access), shown_errors=shown, enabled=True, mounted=mounted)
+        mount = None if self._lists is None else MountSource(self._lists, feature)
+        access = self._access(feature.access)
+        return replace(feature, access=access, shown_errors=shown, enabled=True, mounted=mounted, mount=mount)
 
     def _access(self, access: Access) -> Access:
         """Return an access rule that also demands the scopes of the mounted server."""

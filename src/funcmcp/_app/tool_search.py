@@ -75,6 +75,9 @@ def add_tool_search(server: Server, services: Services, options: SearchOptions, 
         raise
     search.start()
     server.routes.add_tool_search(search)
+    search.filters = server.list_filters
+    for features in server.routes.lists.values():
+        features.filters = server.list_filters
 
 
 def names_in(option: str, names: Collection[str]) -> frozenset[str]:

@@ -17,13 +17,8 @@ _HINTS = {
     "open_world_hint": "open_world",
 }
 """The specification's hints and their names in Python, with funcmcp's options for them."""
-_WIRE_NAMES = {
-    "read_only_hint": "readOnlyHint",
-    "destructive_hint": "destructiveHint",
-    "idempotent_hint": "idempotentHint",
-    "open_world_hint": "openWorldHint",
-}
-"""The names of hints in the SDK 2.x, with those in JSON."""
+_NAMES = {option: name for name, option in reversed(_HINTS.items())}
+"""funcmcp's options, with the specification's names for them."""
 
 
 @public("funcmcp.compat")
@@ -32,17 +27,27 @@ class ToolAnnotations:
 
     Args:
         title: A title for people.
-        hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``, or
-            ``read_only_hint`` and so on. None is left out.
+        hints: The hints: ``readOnlyHint``, ``destructiveHint``, ``idempotentHint`` and ``openWorldHint``, or as in the
+            SDK 2.x ``read_only_hint`` and so on. None is left out. All are attributes, by both names.
     """
 
     def __init__(self, title: str | None = None, **hints: Any) -> None:
         self.title = title
-        self._hints = {_WIRE_NAMES.get(name, name): hint for name, hint in hints.items() if hint is not None}
+        self._hints = {_specified(name): value for name, value in hints.items() if value is not None}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HINTS:
+            raise AttributeError(f"funcmcp.compat.ToolAnnotations has no attribute {name!r}", name=name, obj=self)
+        return self._hints.get(_specified(name))
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the hints by their names in the specification."""
         return {"title": self.title, **self._hints} if self.title is not None else dict(self._hints)
+
+
+def _specified(name: str) -> str:
+    """Return the specification's name of a hint; other names unchanged."""
+    return _NAMES[_HINTS[name]] if name in _HINTS else name
 
 
 def plain(value: Any) -> Any:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
-import json
 from copy import copy as shallow_copy
 from copy import deepcopy
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from funcmcp._authoring.calling.resource_read import lists_in
@@ -27,9 +24,8 @@ from funcmcp._compat.content import (
     resource_result,
     tool_result,
 )
-from funcmcp._compat.context import context_variable
-from funcmcp._compat.editable import Editable, Hints, hints_of, public_meta, sdk_object
-from funcmcp._compat.errors import FastMCPError, PromptError, ResourceError, ValidationError
+from funcmcp._compat.editable import public_meta, sdk_object
+from funcmcp._compat.errors import FastMCPError, PromptError, ValidationError
 from funcmcp._compat.pages import with_page
 from funcmcp._compat.prompt_functions import converting, described_arguments
 from funcmcp._compat.resource_functions import check_template, normalized_uri, read_values, with_named_variables
@@ -37,7 +33,7 @@ from funcmcp._compat.result_types import messages_of
 from funcmcp._compat.security import INHERIT_SECURITY
 from funcmcp._compat.task_config import TaskConfig, config_of
 from funcmcp._compat.tool_metadata import check_output_schema, check_timeout, warn_of_name, with_metadata
-from funcmcp._compat.versions import VersionSpec, checked_version
+from funcmcp._compat.versions import checked_version
 from funcmcp._objects.mappings import only, without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
@@ -671,163 +667,6 @@ class ResourceTemplate(Resource):
 FunctionResourceTemplate = ResourceTemplate
 
 
-@public("funcmcp.compat")
-class TextResource(Resource):
-    """A text."""
-
-    def __init__(self, uri: Any, text: str, name: str | None = None, **options: Any) -> None:
-        super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
-        self.text: str = text
-
-    def _source(self) -> Callable[..., Any]:
-        return self.load
-
-    def load(self) -> str:
-        """Return the text."""
-        return self.text
-
-    async def read(self) -> Any:
-        """Return the contents."""
-        return self._result(self.load())
-
-
-@public("funcmcp.compat")
-class BinaryResource(Resource):
-    """Bytes."""
-
-    def __init__(self, uri: Any, data: bytes, name: str | None = None, **options: Any) -> None:
-        super().__init__(None, uri, name, **{"mime_type": "application/octet-stream", **options})
-        self.data: bytes = data
-
-    def _source(self) -> Callable[..., Any]:
-        return self.load
-
-    def load(self) -> bytes:
-        """Return the bytes."""
-        return self.data
-
-    async def read(self) -> Any:
-        """Return the contents."""
-        return self._result(self.load())
-
-
-@public("funcmcp.compat")
-class FileResource(Resource):
-    """A file, which is read at each call."""
-
-    def __init__(
-        self,
-        uri: Any,
-        path: Any,
-        name: str | None = None,
-        *,
-        is_binary: bool | None = None,
-        encoding: str | None = "utf-8",
-        **options: Any,
-    ) -> None:
-        super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
-        self.path: Path = _absolute(path)
-        self.is_binary: bool = not self.mime_type.startswith("text/") if is_binary is None else is_binary
-        self.encoding: str | None = encoding
-
-    def _source(self) -> Callable[..., Any]:
-        return self.load
-
-    async def read(self) -> Any:
-        """Return the contents.
-
-        Raises:
-            ResourceError: The file can't be read.
-        """
-        contents = await _loaded(self.load, f"file {self.path}")
-        return self._result(contents)
-
-    def load(self) -> str | bytes:
-        """Return the contents of the file."""
-        if self.is_binary:
-            return self.path.read_bytes()
-        return self.path.read_text(encoding=self.encoding)
-
-
-@public("funcmcp.compat")
-class HttpResource(Resource):
-    """What a GET of a URL returns. It needs the package httpx2.
-
-    Args:
-        uri: The URI.
-        url: The URL.
-        name: The name. By default it is the URI.
-        options: The options of a resource.
-    """
-
-    def __init__(self, uri: Any, url: str, name: str | None = None, **options: Any) -> None:
-        super().__init__(None, uri, name, **{"mime_type": "application/json", **options})
-        self.url: str = url
-
-    async def read(self) -> Any:
-        """Return the body of the response as a text.
-
-        Raises:
-            HTTPStatusError: The status is not 2xx.
-        """
-        httpx: Any = import_module("httpx2")
-        async with httpx.AsyncClient() as client:
-            response = await client.get(self.url)
-            return self._result(response.raise_for_status().text)
-
-
-@public("funcmcp.compat")
-class DirectoryResource(Resource):
-    """The names of the files in a folder."""
-
-    def __init__(
-        self,
-        uri: Any,
-        path: Any,
-        name: str | None = None,
-        *,
-        recursive: bool = False,
-        pattern: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(None, uri, name, **{"mime_type": "application/json", **options})
-        self.path: Path = _absolute(path)
-        self.recursive = recursive
-        self.pattern = pattern
-
-    def _source(self) -> Callable[..., Any]:
-        return self.load
-
-    async def read(self) -> Any:
-        """Return the paths of the files below the folder, as JSON.
-
-        Raises:
-            ResourceError: The folder can't be read.
-        """
-        files = await _loaded(self.load, f"directory {self.path}")
-        return self._result(json.dumps(files, indent=2))
-
-    async def list_files(self) -> list[Path]:
-        """Return the files below the folder.
-
-        Raises:
-            FileNotFoundError: The folder does not exist.
-            NotADirectoryError: The path is that of a file.
-        """
-        files = await asyncio.to_thread(self.load)
-        return [self.path / name for name in files["files"]]
-
-    def load(self) -> dict[str, list[str]]:
-        """Return the paths of the files below the folder."""
-        if not self.path.exists():
-            raise FileNotFoundError(f"Directory not found: {self.path}")
-        if not self.path.is_dir():
-            raise NotADirectoryError(f"Not a directory: {self.path}")
-        pattern = self.pattern or "*"
-        paths = self.path.rglob(pattern) if self.recursive else self.path.glob(pattern)
-        return {"files": sorted(str(path.relative_to(self.path)) for path in paths if path.is_file())}
-
-
 def result_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the ``_meta`` of a component without the private names of its member ``fastmcp``."""
     public = dict(meta or {})
@@ -861,138 +700,3 @@ def _check_parameters(function: Callable[..., Any], kind: str) -> None:
                 f"Functions with positional-only parameters are not supported as {kind}s, because arguments are passed "
                 "by name. Replace them with standard parameters that can be passed as keywords."
             )
-
-
-async def _loaded(load: Callable[[], T], place: str) -> T:
-    """Return what a file or a folder contains; raise ResourceError if it can't be read."""
-    try:
-        return await asyncio.to_thread(load)
-    except Exception as error:
-        raise ResourceError(f"Error reading {place}") from error
-
-
-def _absolute(path: Any) -> Path:
-    """Return a path; raise ValueError if it is not absolute."""
-    if not Path(path).is_absolute():
-        raise ValueError("Path must be absolute")
-    return Path(path)
-
-
-class ToolSource(NamedTuple):
-    """Where a tool in a list comes from.
-
-    Attributes:
-        server: The server.
-        component: The tool as it was registered; None for one of another server.
-    """
-
-    server: Any
-    component: Tool | None
-
-    def __deepcopy__(self, _: Any) -> ToolSource:
-        """Return the source itself: a copy of a definition is from the same server."""
-        return self
-
-
-class ListedTool(Editable, objects.Tool):
-    """A tool in the list of a server: its definition, with the names of FastMCP and the official SDK.
-
-    Attributes:
-        tags: The tags.
-    """
-
-    source: ToolSource
-    feature: Any = None
-    key_prefix: str = "tool"
-
-    @property
-    def annotations(self) -> Hints | None:  # type: ignore[override] # None without hints, as in FastMCP
-        """Hints for clients."""
-        return hints_of(self)
-
-    @property
-    def fn(self) -> Callable[..., Any]:
-        """The function.
-
-        Raises:
-            AttributeError: The tool is one of another server.
-        """
-        if self.source.component is None:
-            raise AttributeError(f"The tool {self.name} is of another server, so it has no function here.")
-        return self.source.component.fn
-
-    async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Run the tool, as `Tool.run` does; a tool of another server with the middleware of this one.
-
-        Raises:
-            ToolError: The tool of another server failed.
-        """
-        if self.source.component is not None:
-            return await self.source.component.run(arguments)
-        if self.feature is not None and self.source.server.has_view and (active := context_variable.get()) is not None:
-            # Not by its name, under which a transform may have put the tool that runs this one.
-            result = await self.feature.handler(active._request, arguments)  # noqa: SLF001 - a part of Context
-            return tool_result(objects.CallToolResult(result if isinstance(result, dict) else result.result()))
-        version = None if self.version is None else VersionSpec(eq=self.version)
-        result = await self.source.server.call_tool(self.name, arguments, raise_on_error=True, version=version)
-        return tool_result(result)
-
-    @property
-    def timeout(self) -> float | None:
-        """The time limit of a call in seconds; None if it has none, or is one of another server."""
-        return None if self.source.component is None else self.source.component.timeout
-
-    @property
-    def task_config(self) -> TaskConfig:
-        """Whether the tool runs as a task."""
-        if self.source.component is not None:
-            return self.source.component.task_config
-        return config_of((self.get("execution") or {}).get("taskSupport"))
-
-    def to_mcp_tool(self, **overrides: Any) -> Any:
-        """Return the definition as a ``Tool`` of ``mcp.types``, or in JSON form without the package `mcp`."""
-        return sdk_object("Tool", {**self, **overrides})
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The input schema."""
-        return self.input_schema
-
-    @property
-    def inputSchema(self) -> dict[str, Any]:  # noqa: N802 - the SDK's name
-        """The input schema."""
-        return self.input_schema
-
-    @property
-    def outputSchema(self) -> dict[str, Any] | None:  # noqa: N802 - the SDK's name
-        """The output schema."""
-        return self.output_schema
-
-
-def with_tags(item: Any, server: Any, feature: Any = None) -> Any:
-    """Return an item of a list of a server with the attribute ``tags``, which middleware filters by.
-
-    Args:
-        item: The item.
-        server: The server.
-        feature: What the item describes. By default it is looked up.
-    """
-    if feature is None:
-        feature = feature_of(item, server)
-    item.feature = feature
-    item.tags = set() if feature is None else set(feature.tags)
-    if isinstance(item, ListedTool):
-        item.source = ToolSource(server, server.registered_tool(item.name, item.version, feature))
-    return item
-
-
-def feature_of(item: Any, server: Any) -> Any:
-    """Return the feature of an item of a list of a server; None for one that a provider has for its caller."""
-    catalog = server._server.catalog  # noqa: SLF001 - a part of FastMCP
-    if isinstance(item, objects.Resource):
-        registry, key = catalog.resources, item.uri
-    elif isinstance(item, objects.ResourceTemplate):
-        registry, key = catalog.templates, item.uri_template
-    else:
-        registry, key = (catalog.prompts if isinstance(item, objects.Prompt) else catalog.tools), item.name
-    return next((feature for feature in registry.versions_of(key) if feature.version == item.version), None)

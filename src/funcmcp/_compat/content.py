@@ -157,7 +157,7 @@ class ResultBlock(Content):
     __slots__ = ()
 
     def __init__(self, block: Mapping[str, Any]) -> None:
-        self.block = EditableBlock(block)
+        self.block: dict[str, Any] = EditableBlock(block)
 
     def __getattr__(self, name: str) -> Any:
         if name in {"data", "mimeType"} and name in self.block:  # base64, and the name in version 1 of the SDK

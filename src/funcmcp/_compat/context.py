@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Union, get_args, get_origin
 from uuid import uuid4
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
@@ -16,6 +16,7 @@ from funcmcp._compat.editable import model_of
 from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
+from funcmcp._compat.request_meta import RequestMeta
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp._compat.session_visibility import as_dicts, rules_of
@@ -281,7 +282,7 @@ class Context(Generic[*Types]):
                 raise OutsideRequestError(f"session is not available. {_OUTSIDE}")
             session: Session = self._own_session
         elif self._own_request is None:
-            session = Session(self)
+            session = session_of(self)
         else:
             session = self._own_request.session
         return session
@@ -694,10 +695,9 @@ class RequestView:
         return self._context.protocol_version
 
     @property
-    def meta(self) -> SimpleNamespace:
-        """The members of the request's ``_meta`` as attributes."""
-        meta = dict(self._context._request.meta)  # noqa: SLF001 - a part of Context
-        return SimpleNamespace(**{"progressToken": None, **meta}, model_extra=meta)
+    def meta(self) -> RequestMeta:
+        """The members of the request's ``_meta``, as a mapping and as attributes."""
+        return RequestMeta(self._context._request.meta)  # noqa: SLF001 - a part of Context
 
     @property
     def request(self) -> Any:
@@ -707,16 +707,37 @@ class RequestView:
 
 
 class Session:
-    """The session of a `Context`, with the names of the official SDK's ServerSession."""
+    """The session of a `Context`, with the names of the official SDK's ServerSession.
+
+    It is one object for all requests of a session, because servers keep their data by it. What it sends belongs to the
+    request that runs; without one, to the last one that asked for the session. Over HTTP that request is not kept.
+    """
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        self._last: Callable[[], Context | None] = lambda: context
+
+    def use(self, context: Context) -> None:
+        """Let a request be the last one of the session."""
+        # A session over HTTP ends late or never, and a request may be large.
+        is_kept = context._request.http is None  # noqa: SLF001 - a part of Context
+        self._last = (lambda: context) if is_kept else ref(context)
+
+    @property
+    def _context(self) -> Context:
+        last, now = self._last(), context_variable.get()
+        if now is not None and now._call is not None:  # noqa: SLF001 - a part of Context
+            conversation = now._call.request.client.conversation  # noqa: SLF001 - a part of Context
+            if conversation is not None and conversation.session is self:
+                return now
+        if last is None:
+            raise OutsideRequestError("The request of this session has ended.")
+        return last
 
     @property
     def client_params(self) -> SimpleNamespace:
         """The client's name, version and capabilities."""
         client = self._context._request.client  # noqa: SLF001 - a part of Context
-        implementation = SimpleNamespace(**{"name": "", "version": "", **client.info})
+        implementation = model_of("Implementation", {"name": "", "version": "", **client.info})
         return SimpleNamespace(
             clientInfo=implementation,
             client_info=implementation,
@@ -810,6 +831,18 @@ class Session:
 
     async def send_prompt_list_changed(self) -> None:
         """Do nothing: the server notifies clients itself when a prompt is added or removed."""
+
+
+def session_of(context: Context) -> Session:
+    """Return the session of a request: the same object as in the session's other requests."""
+    conversation = context._request.client.conversation  # noqa: SLF001 - a part of Context
+    if conversation is None:
+        return Session(context)
+    session = conversation.session
+    if not isinstance(session, Session):
+        session = conversation.session = Session(context)
+    session.use(context)
+    return session
 
 
 context_variable: ContextVar[Context | None] = ContextVar("funcmcp_compat_context", default=None)

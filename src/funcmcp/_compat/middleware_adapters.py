@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.components import Component, with_tags
+from funcmcp._compat.components import Component
 from funcmcp._compat.content import ToolResult
 from funcmcp._compat.context import context_variable, get_context
 from funcmcp._compat.editable import EditableParams, ListPage
@@ -29,6 +29,7 @@ from funcmcp._compat.errors import (
     as_fastmcp_error,
     is_mcp_error,
 )
+from funcmcp._compat.listed_components import with_tags
 from funcmcp._compat.middleware import MalformedParams, MiddlewareContext
 from funcmcp._compat.middleware_messages import (
     RESULTS,

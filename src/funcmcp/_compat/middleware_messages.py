@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.components import ListedTool
 from funcmcp._compat.content import ToolResult, block_of
 from funcmcp._compat.editable import (
     Editable,
@@ -20,6 +19,7 @@ from funcmcp._compat.editable import (
     ReadResult,
 )
 from funcmcp._compat.errors import ToolError, WrongArgumentsError, as_fastmcp_error
+from funcmcp._compat.listed_components import ListedTool
 from funcmcp._compat.middleware import MalformedParams
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import MCPError, WrongArguments

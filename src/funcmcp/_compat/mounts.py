@@ -8,19 +8,27 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._app import mounting
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat.security import with_screening_of
-from funcmcp._server.catalog.features import ResourceTemplate
+from funcmcp._compat.server_middleware import ServerMiddleware
+from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._server.catalog.transformed import Transform as NativeTransform
 from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from funcmcp._compat.authorization import Caller
     from funcmcp._compat.security import ResourceSecurity
-    from funcmcp._compat.server import FastMCP
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature import Feature, ShownIf
 
 
 def mount(
-    above: FastMCP, server: Any, prefix: str | None, transforms: Sequence[Any], tool_names: Mapping[str, str] | None
+    above: MCPServer,
+    server: Any,
+    prefix: str | None,
+    transforms: Sequence[Any],
+    tool_names: Mapping[str, str] | None,
+    security: ResourceSecurity | None,
 ) -> None:
     """Serve the features of another server, too.
 
@@ -30,8 +38,11 @@ def mount(
         prefix: The first part of names and URIs. None and an empty text leave them unchanged.
         transforms: Transforms of the features.
         tool_names: Other names of tools, by their names in the other server.
+        security: The policy for URIs of the server that serves them.
     """
-    changes = [*_native(transforms), Screened(above.resource_security)]
+    changes: list[Any] = [*_native(transforms), Screened(security)]
+    if hasattr(server, "client_rules"):  # a server of funcmcp.compat
+        changes.insert(0, SessionRules(server))
     if tool_names:
         from funcmcp._providers.tool_changes import (  # noqa: PLC0415 - few mounts rename tools
             ToolChange,
@@ -42,7 +53,12 @@ def mount(
     if not isinstance(server, MCPServer):
         MCPServer.mount(above, server, prefix or None, transforms=changes)
         return
-    mounting.mount(runtime_of(above), runtime_of(server), prefix or None, changes, keeps_existing=True)
+    changes_lists = (lambda: server.changes_lists) if isinstance(server, ServerMiddleware) else None
+    mounting.mount(
+        *(runtime_of(above), runtime_of(server), prefix or None, changes),
+        keeps_existing=True,
+        changes_lists=changes_lists,
+    )
 
 
 def _native(transforms: Sequence[Any]) -> list[Any]:
@@ -69,3 +85,49 @@ class Screened(NativeTransform):
             return feature
         screening = with_screening_of(feature.template.screening, self._policy)
         return replace(feature, template=feature.template.with_screening(screening))
+
+
+class SessionRules(NativeTransform):
+    """Hides features of a mounted server from the clients for which it hides them: `Context.disable_components`.
+
+    Args:
+        server: The mounted server.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def __call__(self, feature: Any) -> Any:
+        """Return the feature of the mounted server with the condition."""
+        if not isinstance(feature, Tool | Resource | ResourceTemplate | Prompt):
+            return feature
+        return replace(feature, shown_if=MountedCondition(self, feature))
+
+    def allow(self, feature: Feature, request: RequestContext) -> bool:
+        """Return whether the client of a request to the server above sees a feature of the mounted server."""
+        rules = self._server.client_rules.of(request)
+        return rules is None or rules.decide(feature, default=True)
+
+
+class MountedCondition:
+    """The condition on which callers have a feature of a mounted server.
+
+    Args:
+        rules: The rules of the mounted server for clients.
+        feature: The feature of the mounted server.
+    """
+
+    def __init__(self, rules: SessionRules, feature: Feature) -> None:
+        self._rules = rules
+        self._feature = feature
+        self._inner: ShownIf | None = feature.shown_if
+
+    async def __call__(self, feature: Feature, request: RequestContext) -> bool:
+        """Return whether the caller of a request has the feature."""
+        is_shown = self._inner is None or await self._inner(feature, request)
+        return is_shown and self._rules.allow(self._feature, request)
+
+    async def allows(self, feature: Feature, caller: Caller) -> bool:
+        """Return whether the checks of the feature let a caller have it."""
+        allows = getattr(self._inner, "allows", None)
+        return allows is None or await allows(feature, caller)

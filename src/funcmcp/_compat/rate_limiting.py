@@ -19,6 +19,9 @@ _LIMIT_REACHED = -32000
 _MAX_REMOVED = 64
 """Limiters of idle clients that one request removes, at most."""
 
+_MAX_CLIENTS = 50_000
+"""Clients whose requests are counted. A function of the author may name them by what the clients choose."""
+
 
 @public("funcmcp.compat")
 class RateLimitError(McpError):
@@ -84,7 +87,7 @@ class SlidingWindowRateLimiter:
 
 
 class _Limiters(OrderedDict[str, Any]):
-    """The limiters by client. Those of clients that have been idle for long are removed.
+    """The limiters by client. Those of clients that have been idle for long are removed, and the oldest of too many.
 
     Args:
         create: Makes the limiter of a client.
@@ -102,6 +105,8 @@ class _Limiters(OrderedDict[str, Any]):
         now = time.monotonic()
         self._remove_idle(now)
         if client not in self:
+            if len(self) >= _MAX_CLIENTS:
+                self._remove(next(iter(self)))
             self[client] = self._create()
         self.move_to_end(client)
         self._last_used[client] = now
@@ -114,7 +119,10 @@ class _Limiters(OrderedDict[str, Any]):
             client = next(iter(self))
             if self._last_used[client] >= now - self._idle_seconds:
                 return
-            del self[client], self._last_used[client]
+            self._remove(client)
+
+    def _remove(self, client: str) -> None:
+        del self[client], self._last_used[client]
 
 
 class _ClientId(Protocol):

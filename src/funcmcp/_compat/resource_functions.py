@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _EXPRESSION = re.compile(r"\{([^}]+)\}")
 _NAME = re.compile(r"[\w-]+\*?")
-_NORMAL = re.compile(r"(?!(?:https?|wss?|ftp|file):)[a-z][a-z0-9+-]*://[a-z0-9_-]+(?:/[a-z0-9_-]+)*")
+_NORMAL = re.compile(r"(?!(?:https?|wss?|ftp|file):)[a-z][a-z0-9+-]*://[a-z0-9_-][a-z0-9/_-]*")
 """URIs that `AnyUrl` leaves as they are."""
 _OPERATOR = re.compile(r"\{([+#./;])")
 _NAMES_IN_PATH = re.compile(r"\{([A-Za-z_][\w-]*,[^}]+)\}")

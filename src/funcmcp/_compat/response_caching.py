@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.components import ListedTool
 from funcmcp._compat.content import ToolResult, block_of
 from funcmcp._compat.dependencies import get_access_token
 from funcmcp._compat.editable import Editable, ListedPrompt, ListedResource, ListPage, PromptAnswer, ReadResult
+from funcmcp._compat.listed_components import ListedTool
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._compat.response_limiting import wire_of
+from funcmcp._compat.session_visibility import as_dicts
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
 
@@ -32,6 +33,8 @@ _RESULT_SECONDS = 3600
 _MIB = 1024 * 1024
 _ANONYMOUS = "__anonymous__"
 _MAX_ENTRIES = 10_000
+_MAX_BYTES = 64 * _MIB
+"""Bytes of all entries in the memory of a process. Clients choose the arguments, and so how many entries there are."""
 
 
 @public("funcmcp.compat")
@@ -86,26 +89,39 @@ class _Store(Protocol):
 
 
 class _Memory:
-    """The store in the memory of the process. The entry that was used longest ago leaves first."""
+    """The store in the memory of the process: 10,000 entries and 64 MiB. What was used longest ago leaves first."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[tuple[str | None, str], tuple[float, str]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str | None, str], tuple[float, bytes]] = OrderedDict()
+        self._size = 0
 
     async def get(self, key: str, *, collection: str | None = None) -> dict[str, Any] | None:
         """Return an entry; None if there is none."""
-        expires, text = self._entries.get((collection, key), (0.0, ""))
-        if expires <= time.monotonic():
+        place = collection, key
+        if place not in self._entries:
             return None
-        self._entries.move_to_end((collection, key))
+        expires, text = self._entries[place]
+        if expires <= time.monotonic():
+            self._remove(place)
+            return None
+        self._entries.move_to_end(place)
         entry: dict[str, Any] = json.loads(text)
         return entry
 
     async def put(self, key: str, value: Mapping[str, Any], *, collection: str | None = None, ttl: Any = None) -> None:
         """Store an entry for *ttl* seconds."""
-        self._entries[collection, key] = (time.monotonic() + ttl, json.dumps(value))
-        self._entries.move_to_end((collection, key))
-        while len(self._entries) > _MAX_ENTRIES:
-            self._entries.popitem(last=False)
+        place = collection, key
+        self._remove(place)
+        text = json.dumps(value).encode()
+        self._entries[place] = (time.monotonic() + ttl, text)
+        self._size += len(text)
+        while self._entries and (len(self._entries) > _MAX_ENTRIES or self._size > _MAX_BYTES):
+            self._remove(next(iter(self._entries)))
+
+    def _remove(self, place: tuple[str | None, str]) -> None:
+        entry = self._entries.pop(place, None)
+        if entry is not None:
+            self._size -= len(entry[1])
 
 
 @dataclass
@@ -277,14 +293,14 @@ class ResponseCachingMiddleware(Middleware):
         if settings.get("enabled") is False:
             return await call_next(context)
         cursor = getattr(getattr(context.message, "params", None), "cursor", None)
-        key = _digest([_caller(), _revision_of(context), cursor])
+        key = _digest([_caller(), _revision_of(context), cursor, *_rules_of(context)])
         return await self._caches[name].answer(key, settings.get("ttl", _LIST_SECONDS), context, call_next)
 
     async def _answered(
         self, name: str, subject: Any, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> Any:
         settings = self._settings[name]
-        if settings.get("enabled") is False or _has_answers(context):
+        if settings.get("enabled") is False or _has_answers(context) or _is_refused(context):
             return await call_next(context)
         key = _digest([_caller(), _revision_of(context), _version_of(context), subject])
         return await self._caches[name].answer(key, settings.get("ttl", _RESULT_SECONDS), context, call_next)
@@ -309,6 +325,18 @@ def _caller() -> Any:
 def _revision_of(context: MiddlewareContext[Any]) -> str | None:
     current = context.fastmcp_context
     return None if current is None else getattr(current, "protocol_version", None)
+
+
+def _rules_of(context: MiddlewareContext[Any]) -> list[Any]:
+    """Return the rules that show and hide components for the client; nothing if it has none."""
+    rules = None if context.fastmcp_context is None else as_dicts(context.fastmcp_context.session_rules)
+    return [rules] if rules else []
+
+
+def _is_refused(context: MiddlewareContext[Any]) -> bool:
+    """Return whether a request names nothing that its client sees, such as a tool that was hidden meanwhile."""
+    call = None if context.fastmcp_context is None else context.fastmcp_context._call  # noqa: SLF001 - a part of Context
+    return call is not None and call.request.routed.fault is not None
 
 
 def _version_of(context: MiddlewareContext[Any]) -> Any:

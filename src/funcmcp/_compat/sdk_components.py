@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
-from funcmcp._compat import components
+from funcmcp._compat import components, resource_kinds
 from funcmcp._compat.content import messages_in
 from funcmcp._compat.context import is_context
 from funcmcp._compat.errors import ResourceError, ToolError, ValidationError
@@ -188,11 +188,11 @@ async def _contents(value: Any) -> str | bytes:
 
 
 @public("funcmcp.compat.mcp")
-class TextResource(Resource, components.TextResource):
+class TextResource(Resource, resource_kinds.TextResource):
     """A text."""
 
     def __init__(self, uri: Any, text: str, name: str | None = None, **options: Any) -> None:
-        components.TextResource.__init__(self, uri, text, name, **options)
+        resource_kinds.TextResource.__init__(self, uri, text, name, **options)
 
     async def read(self) -> str:
         """Return the text."""
@@ -200,11 +200,11 @@ class TextResource(Resource, components.TextResource):
 
 
 @public("funcmcp.compat.mcp")
-class BinaryResource(Resource, components.BinaryResource):
+class BinaryResource(Resource, resource_kinds.BinaryResource):
     """Bytes."""
 
     def __init__(self, uri: Any, data: bytes, name: str | None = None, **options: Any) -> None:
-        components.BinaryResource.__init__(self, uri, data, name, **options)
+        resource_kinds.BinaryResource.__init__(self, uri, data, name, **options)
 
     async def read(self) -> bytes:
         """Return the bytes."""
@@ -275,7 +275,7 @@ def _check_encoding(encoding: str) -> None:
 
 
 @public("funcmcp.compat.mcp")
-class DirectoryResource(Resource, components.DirectoryResource):
+class DirectoryResource(Resource, resource_kinds.DirectoryResource):
     """The names of the files in a folder.
 
     Raises:
@@ -283,7 +283,7 @@ class DirectoryResource(Resource, components.DirectoryResource):
     """
 
     def __init__(self, uri: Any, path: Any, name: str | None = None, **options: Any) -> None:
-        components.DirectoryResource.__init__(self, uri, path, name, **options)
+        resource_kinds.DirectoryResource.__init__(self, uri, path, name, **options)
         if not self.path.is_absolute():
             raise ValueError("Path must be absolute")
 

@@ -27,7 +27,8 @@ from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.sdk_errors import PromptFailedError, log_crash, unknown_resource
 from funcmcp._compat.sdk_features import contents_writer, make_sdk_tool, sdk_prompt, sdk_resource, written_description
 from funcmcp._compat.sdk_managers import PromptManager, ResourceManager, ToolManager
-from funcmcp._compat.server import FastMCP, is_absolute_uri
+from funcmcp._compat.server import FastMCP
+from funcmcp._compat.server_registration import is_absolute_uri
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import InvalidParams, MCPError, UnknownFeature
 from funcmcp._protocol.uri_template import URITemplate

@@ -4,77 +4,44 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._app.direct_calls import DirectContext
-from funcmcp._authoring.calling.feature_context import Context as InnerContext
-from funcmcp._authoring.features.prompts import make_prompt
-from funcmcp._authoring.features.resources import checked_uri, make_resource
-from funcmcp._authoring.results.tool_results import rendering_of
-from funcmcp._compat.annotations import options_of_hints, plain
-from funcmcp._compat.authorization import condition_of
 from funcmcp._compat.completion import CompletionHandler, complete_unknown, with_completion
-from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool, result_meta
-from funcmcp._compat.context import Call, Context, context_variable, get_context
+from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
+from funcmcp._compat.context import Context, context_variable, get_context
 from funcmcp._compat.direct_calls import note_refusal
-from funcmcp._compat.errors import UnknownFeatureError, without_pydantic
-from funcmcp._compat.functions import (
-    adapted,
-    returns_contents,
-    with_joined_paths,
-    with_result,
-)
-from funcmcp._compat.input_rounds import answering_input, asking
-from funcmcp._compat.middleware_adapters import as_mcp_error
-from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.mounts import mount
 from funcmcp._compat.options import (
     checked_server_options,
-    component_options,
     duplicates_policy,
     http_options,
     icons_of,
-    ignored_component_options,
     ignored_mount_options,
     ignored_server_options,
     protocol_options,
     sessions_option,
 )
-from funcmcp._compat.prompt_functions import converting, with_required_arguments
-from funcmcp._compat.resolvers import check_resolvers
-from funcmcp._compat.resource_functions import checked_reads, needs_template
-from funcmcp._compat.result_types import ReturnedResult
-from funcmcp._compat.sdk_errors import log_crash
-from funcmcp._compat.sdk_features import make_sdk_tool
-from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY, screening_of
-from funcmcp._compat.server_lists import ServerLists
+from funcmcp._compat.resource_functions import needs_template
+from funcmcp._compat.security import DEFAULT_RESOURCE_SECURITY
+from funcmcp._compat.server_registration import ServerRegistration
 from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.session_visibility import ClientRules, apply_rules
 from funcmcp._compat.standalone import check_not_classmethod, component_of
-from funcmcp._compat.task_config import task_option
-from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._compat.transports import note_ignored
-from funcmcp._compat.versions import check_mixing, checked_version
-from funcmcp._compat.wire_meta import described_by_fastmcp
+from funcmcp._compat.unknown_tools import answered_unknown
+from funcmcp._compat.versions import checked_version
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.errors import MCPError
-from funcmcp._server.catalog import features
-from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
-    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._compat.auth import AuthProvider
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
@@ -83,26 +50,16 @@ if TYPE_CHECKING:
     from funcmcp._compat.security import ResourceSecurity
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.connections.conversation import Rules
     from funcmcp._server.middleware import CallNext
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _logger = logging.getLogger("funcmcp.compat")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PATHS = re.compile(r"\{(\w+)\*\}")
-"""The variables of a URI template that stand for all remaining parts of a path."""
-_MAX_STATES = 10_000
-"""Sessions whose state a process keeps. Those that were used least recently are dropped."""
-
-
-_URL_ELICITATION_REQUIRED = -32042
-"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 
 
 @public("funcmcp.compat")
-class FastMCP(ServerLists):
+class FastMCP(ServerRegistration):
     """A server with the names of FastMCP 2 to 4 and of ``mcp.server.fastmcp`` of the official SDK.
 
     Errors of functions are shown to clients, arguments are converted, and calls have no time limit, as there. The
@@ -120,14 +77,10 @@ class FastMCP(ServerLists):
     """
 
     _shows_errors = True
-    is_of_sdk = False
-    """Whether the server is one with the names of the official SDK."""
-
     _default_policy = "warn"
     _default_name: str | None = None
     _default_version = "0.1.0"
     _protocol_changes: Mapping[str, Any] = {}
-    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _tool_class: type[Tool] = Tool
     _prompt_class: type[Prompt] = Prompt
     _resource_class: type[Resource] = Resource
@@ -152,14 +105,14 @@ class FastMCP(ServerLists):
         self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self.client_log_level: str | None = options.get("client_log_level")
-        self._sends_tags = options.get("include_fastmcp_meta") is not False
-        self._completion: CompletionHandler | None = None
+        self._sends_tags = not self.is_of_sdk and options.get("include_fastmcp_meta") is not False
+        self._completion = None
         self.resource_security: ResourceSecurity | None = passed.get("resource_security", DEFAULT_RESOURCE_SECURITY)
-        self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._components: dict[str, Component] = {}
+        self._states = OrderedDict()
+        self._components = {}
         self.provided_components: ProvidedComponents | None = None
         self.client_rules: ClientRules = ClientRules()
-        self._features: dict[str, Any] = {}  # by key, as in the attribute of components
+        self._features = {}
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
@@ -220,7 +173,7 @@ class FastMCP(ServerLists):
     @property
     def version(self) -> str:
         """The server's version."""
-        return self._server.options.version
+        return self._mcp_server.version
 
     @property
     def title(self) -> str | None:
@@ -256,10 +209,6 @@ class FastMCP(ServerLists):
     def lifespan_result(self) -> Any:
         """What the lifespan yielded; an empty dict if the server has none."""
         return self._services.lifespans.value
-
-    def _unknown_arguments(self, kind: str) -> UnknownArguments:
-        """Return what happens to unknown arguments of tools or prompts; by default the same as in the original."""
-        return self._unknown_arguments_option or self._default_unknown_arguments[kind]
 
     @property
     def _tool_manager(self) -> ToolManager:
@@ -484,155 +433,6 @@ class FastMCP(ServerLists):
         """Register a function as a resource."""
         self.resource(uri, **options)(fn)
 
-    def register(self, component: Any) -> Any:
-        """Register a component; replace an existing one of the same name as the options say."""
-        if not isinstance(component, Component):
-            raise TypeError(
-                f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
-                "as funcmcp.compat.Tool.from_function(...)."
-            )
-        if self.has_injected(component):
-            return component
-        if isinstance(component, Resource) and not is_absolute_uri(component.uri):
-            _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
-            return component
-        feature = self.feature_of(component)
-        if not self._makes_way(component, feature):
-            return component
-        previous = self._components.get(component.key)
-        was_enabled = previous is None or previous.enabled
-        switch = partial(self._switch, feature)
-        if component.enabled != was_enabled:
-            # Before the feature is added: clients must not see a disabled one, not even for a moment.
-            switch(component.enabled)
-        self._server.catalog.add(feature)
-        component.describe = feature.describe
-        component.switches.append(switch)
-        self._components[component.key] = component
-        self._features[component.key] = feature
-        return component
-
-    def _makes_way(self, component: Component, feature: Any) -> bool:
-        """Return whether a feature can be added, after one of the same name and version was removed.
-
-        Raises:
-            ValueError: One of the two has a version, and the other one has none.
-        """
-        catalog = self._server.catalog
-        registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
-        if component.kind == "resource":
-            registry = catalog.templates if isinstance(feature, features.ResourceTemplate) else catalog.resources
-        prefix = f"{component.key.rpartition('@')[0]}@"
-        own = [item for key, item in self._features.items() if key.startswith(prefix) and item.key == feature.key]
-        present = [*own, *registry.versions_of(feature.key)]
-        check_mixing(component.kind, feature.key, feature.version, [item.version for item in present])
-        if not any(item.version == feature.version for item in present) and feature.key not in registry:
-            return True
-        if not any(item.version == feature.version for item in present):
-            return True
-        return self._replaces(registry, component, feature.key)
-
-    def feature_of(self, component: Component) -> Any:
-        """Return the feature of a component, which is not registered."""
-        for option in ignored_component_options(component.options, component.kind):
-            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
-        options = component_options(component.options, component.kind)
-        if component.kind == "prompt":
-            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
-        feature = component.finished(self._feature(component, options))
-        feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
-        if not self.is_of_sdk:
-            feature = described_by_fastmcp(feature, component, sends_tags=self._sends_tags)
-        return feature if self._completion is None else with_completion(feature, self._completion)
-
-    def _feature(self, component: Component, options: dict[str, Any]) -> Any:
-        """Return what clients get of a component.
-
-        Args:
-            component: The component.
-            options: Its options without those that change nothing here.
-        """
-        feature = _MAKERS[component.kind](self, component, options)
-        handler = _with_results_and_errors(feature.handler)
-        return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
-
-    def registered_components(self) -> list[Component]:
-        """Return the components that were registered and not removed."""
-        return [component for key, component in self._components.items() if key in self._features]
-
-    def _replaces(self, registry: Registry[Any], component: Component, key: str) -> bool:
-        """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
-        kind = component.kind
-        if self._on_duplicate in {"ignore", "keep"}:
-            if self._on_duplicate == "keep":
-                _logger.warning("The %s %s exists already. The second one is ignored.", kind, key)
-            return False
-        if self._on_duplicate == "warn":
-            _logger.warning("The %s %s exists already and is replaced.", kind, key)
-        if self._on_duplicate != "error":
-            previous = self._features.pop(component.key, None)
-            if previous is None:
-                registry.remove(key)
-            else:
-                self._server.catalog.remove(previous)
-        return True
-
-    def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
-        """Show or hide a feature; never show one that the tags of the constructor hide."""
-        kind = kind_of(feature)
-        if not enabled:
-            self.disable({feature.key}, components={kind})
-        elif self._has_shown_tags(feature.tags):
-            self.enable({feature.key}, components={kind})
-
-    def _has_shown_tags(self, tags: frozenset[str]) -> bool:
-        """Return whether a feature with these tags passes ``include_tags`` and ``exclude_tags``."""
-        if self._include_tags is not None and tags.isdisjoint(self._include_tags):
-            return False
-        return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
-
-    def remove_tool(self, name: str, version: str | None = None) -> None:
-        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist.
-
-        Args:
-            name: The name.
-            version: The version; None for all of them.
-        """
-        if self.has_removed("tool", name, version):
-            return
-        try:
-            super().remove_tool(name)
-        except KeyError:
-            raise UnknownFeatureError(f"Unknown tool: {name}") from None
-
-    def has_removed(self, kind: str, name: str, version: str | None) -> bool:
-        """Remove registered components of a name, and return whether there were any."""
-        prefix = f"{kind}:{name}"
-        keys = [key for key in self._features if key.rpartition("@")[0] == prefix]
-        keys = [key for key in keys if version is None or key == f"{prefix}@{version}"]
-        for key in keys:
-            self._components.pop(key, None)
-            self._server.catalog.remove(self._features.pop(key))
-        return bool(keys)
-
-    def remove_prompt(self, name: str) -> None:
-        """Remove a prompt; raise NotFoundError, which is also a ValueError, if it does not exist."""
-        if self.has_removed("prompt", name, None):
-            return
-        try:
-            super().remove_prompt(name)
-        except KeyError:
-            raise UnknownFeatureError(f"Unknown prompt: {name}") from None
-
-    def remove_resource(self, uri: Any) -> None:
-        """Remove a resource or a template; raise NotFoundError, which is also a ValueError, if it does not exist."""
-        if self.has_removed("resource", str(uri), None) or self.has_removed("template", str(uri), None):
-            return
-        try:
-            super().remove_resource(str(uri))
-        except KeyError:
-            raise UnknownFeatureError(f"Unknown resource: {uri}") from None
-
     # The server's own features
 
     def get_context(self) -> Context:
@@ -642,29 +442,6 @@ class FastMCP(ServerLists):
             RuntimeError: No request runs.
         """
         return get_context()
-
-    def registered_tool(self, name: str, version: str | None = None, feature: Any = None) -> Any:
-        """Return the tool that was registered with a name and version, and that clients see under this name.
-
-        Args:
-            name: The name.
-            version: The version.
-            feature: What clients see. A transform may have given its name to another tool.
-        """
-        return self.registered_component(f"tool:{name}@{version or ''}", feature)
-
-    def registered_component(self, key: str, feature: Any) -> Any:
-        """Return the component of a key that was registered, if a feature is what clients see of it."""
-        source = self._features.get(key)
-        is_same = feature is not None and source is not None and source.handler is feature.handler
-        return self._components.get(key) if is_same else None
-
-    def register_again(self, component: Component) -> None:
-        """Change what clients see of a registered component, whose options have changed."""
-        feature = self.feature_of(component)
-        self._server.catalog.exchange(self._features[component.key], feature)
-        component.describe = feature.describe
-        self._features[component.key] = feature
 
     # Providers
 
@@ -754,7 +531,7 @@ class FastMCP(ServerLists):
             server, prefix = prefix, server
         if server is self:
             raise ValueError("Cannot mount a server onto itself")
-        mount(self, server, prefix or namespace, transforms, tool_names)
+        mount(self, server, prefix or namespace, transforms, tool_names, self.resource_security)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -817,64 +594,12 @@ class FastMCP(ServerLists):
             note_refusal(request)
             if self._completion is not None and request.request.method == "completion/complete":
                 return await complete_unknown(self._completion, request, reply)
-            return reply
-
-    def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
-
-        async def handle(request: RequestContext, *arguments: Any) -> Any:
-            run_again()
-            active = context_variable.get()
-            if active is not None and active.is_of(request):
-                return await handler(request, *arguments)
-            with self._active_context(request):
-                return await handler(request, *arguments)
-
-        return handle
+            return reply if self.is_of_sdk else answered_unknown(request, reply)
 
     @property
     def newest_revision(self) -> Revision:
         """The newest revision of the protocol that the server speaks."""
         return self._server.revisions[self._server.supported[0]]
-
-    def active_context(self, request: RequestContext) -> AbstractContextManager[None]:
-        """Set the context of a request, until a ``with`` block ends."""
-        return self._active_context(request)
-
-    @contextmanager
-    def _active_context(self, request: RequestContext) -> Iterator[None]:
-        """Set the context of a request, until the block ends."""
-        outer = context_variable.get()
-        inner = InnerContext(request, self._services, "")
-        state, request_state = self._state_of(request), {}
-        if outer is not None and outer.is_around(request):
-            request_state = outer._request_state  # noqa: SLF001 - a part of Context
-            if outer.fastmcp is self and request.client.session_id is None:
-                state = outer._state  # noqa: SLF001 - as above
-        context_variable.set(Context.of_call(Call(request, inner), self, state, request_state, outer))
-        try:
-            yield
-        finally:
-            # Not reset(token): the request may have moved to a task with a copy of the context variables.
-            context_variable.set(outer)
-            inner.close()
-
-    def _state_of(self, request: RequestContext) -> dict[str, Any]:
-        """Return the state of a request's session in this process, or a new one if the request has no session.
-
-        A connection without a session id may be one itself, and on stdio the process is one. Tasks, direct calls and
-        other requests without a session id may be of any caller, so they share nothing.
-        """
-        key = request.client.session_id
-        if key is None:
-            if request.http is not None or not request.by_user:
-                return {}
-            key = request.client.connection_id or "stdio"
-        if key in self._states:
-            self._states.move_to_end(key)
-        elif len(self._states) >= _MAX_STATES:
-            self._states.popitem(last=False)
-        return self._states.setdefault(key, {})
 
 
 @public("funcmcp.compat")
@@ -915,26 +640,6 @@ class ToolManager:
         return self._tools.get(name)
 
 
-def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that writes results without an annotation, and raises the error that sends users to a URL."""
-
-    async def handle(*arguments: Any) -> Any:
-        try:
-            return await handler(*arguments)
-        except ReturnedResult as returned:
-            return rendering_of(Any, "the tool").render(returned.result)
-        except Exception as error:
-            native = as_mcp_error(error)
-            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
-                raise native from error
-            readable = without_pydantic(error)
-            if readable is error:
-                raise
-            raise readable from error
-
-    return handle
-
-
 def _info(options: dict[str, Any]) -> ServerInfo:
     """Return how the server describes itself."""
     return ServerInfo(
@@ -943,67 +648,3 @@ def _info(options: dict[str, Any]) -> ServerInfo:
         icons=icons_of(options.get("icons")),
         website_url=options.get("website_url"),
     )
-
-
-def _make_tool(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
-    if not component.marks_results:
-        return make_sdk_tool(component, options, server.services, log_crash, tasks=server.task_default)
-    check_resolvers(component.fn, component.name)
-    hints = options_of_hints(options.pop("annotations", None))
-    task = task_option(options.pop("task", None), component.name, default=server.task_default)
-    chosen: dict[str, Any] = {**hints, **options, **task}
-    return replace(make_marked_tool(component, _common(component, chosen), server.services), interactive=True)
-
-
-def _make_prompt(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
-    options.pop("annotations", None)
-    function = converting(component.fn) if component.describes_arguments else component.fn
-    function = with_result(adapted(function), None, asking(component.convert_result))
-    prompt = make_prompt(function, _common(component, options), server.services)
-    if component.describes_arguments:
-        handler = with_required_arguments(component, prompt.handler)
-        prompt = replace(prompt, describe=component.described(prompt.describe), handler=handler)
-    return replace(prompt, interactive=True)
-
-
-def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
-    annotations = plain(options.pop("annotations", None))
-    if annotations:
-        options["annotations"] = annotations
-    uri = checked_uri(component.uri)
-    if component.converts_reads:
-        options["mime_type"] = component.mime_type
-        function = with_result(adapted(component.fn, has_schema=False), None, asking(component.convert_result))
-    else:
-        function = adapted(component.fn, has_schema=not returns_contents(component.fn))
-    resource = make_resource(
-        with_joined_paths(function, _PATHS.findall(uri)),
-        uri=uri,
-        options=_common(component, options),
-        services=server.services,
-    )
-    if isinstance(resource, features.ResourceTemplate):
-        screening = screening_of(component.security, server.resource_security)
-        handler = checked_reads(component, resource.handler)
-        resource = replace(resource, template=resource.template.with_screening(screening), handler=handler)
-    return replace(resource, interactive=True)
-
-
-def _common(component: Component, options: dict[str, Any]) -> Any:
-    """Return the options that funcmcp takes, without those that were not chosen."""
-    chosen = without_none(options)
-    chosen["name"] = component.name
-    chosen.setdefault("timeout", None)
-    if "icons" in chosen:
-        chosen["icons"] = icons_of(chosen["icons"])
-    if "meta" in chosen:
-        chosen["meta"] = result_meta(chosen["meta"])
-    return chosen
-
-
-def is_absolute_uri(uri: str) -> bool:
-    """Return whether a URI has a scheme, which every URI needs."""
-    return _SCHEME.match(uri) is not None
-
-
-_MAKERS: dict[str, Callable[..., Any]] = {"tool": _make_tool, "prompt": _make_prompt, "resource": _make_resource}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import PromptResult, meta_of
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
 from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
+from funcmcp._compat.listed_components import ListedTool, with_tags
 from funcmcp._compat.live_components import live
 from funcmcp._compat.overrides import pending_of
 from funcmcp._compat.resource_functions import texts_of

@@ -13,13 +13,14 @@ from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_override
 from funcmcp._compat.spans import UnaskedSpans
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
+from funcmcp._objects.mappings import without_none
+from funcmcp._protocol.methods import FEATURE_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.objects import CallToolResult, GetPromptResult, ReadResourceResult
-    from funcmcp._server.results import Results
 
 
 class MiddlewareList(Sequence[Any]):
@@ -56,52 +57,62 @@ class MiddlewareList(Sequence[Any]):
 
 
 class LowLevelServer:
-    """What programs use of the private attribute ``_mcp_server``, the low-level server of the originals.
-
-    The SDK 1.x has no other way to choose the version of a `FastMCP`.
+    """What programs read of the private attribute ``_mcp_server``, the low-level server of the originals.
 
     Args:
         server: The server.
     """
+
+    __slots__ = ("_server",)
 
     def __init__(self, server: ServerMiddleware) -> None:
         self._server = server
 
     @property
     def name(self) -> str:
-        """The server's name, as clients get it."""
-        name: str = self._results.server_info["name"]
-        return name
+        """The server's name."""
+        return str(self._described("name"))
 
     @name.setter
     def name(self, name: str) -> None:
-        self._describe(name=name)
+        self._describe("name", name)
 
     @property
     def version(self) -> str:
-        """The server's version, as clients get it."""
-        version: str = self._results.server_info["version"]
-        return version
+        """The server's version."""
+        return str(self._described("version"))
 
     @version.setter
-    def version(self, version: str) -> None:
-        self._describe(version=version)
+    def version(self, version: str | None) -> None:
+        self._describe("version", version)
+
+    @property
+    def website_url(self) -> str | None:
+        """The URL of the server's website."""
+        url: str | None = self._described("websiteUrl")
+        return url
+
+    @website_url.setter
+    def website_url(self, url: str | None) -> None:
+        self._describe("websiteUrl", url)
 
     @property
     def instructions(self) -> str | None:
         """The guidance for the client's model."""
-        return self._results.instructions
+        return self._server._server.results.instructions  # noqa: SLF001 - a part of the server
 
     @instructions.setter
     def instructions(self, text: str | None) -> None:
-        self._results.instructions = text
+        self._server._server.results.instructions = text  # noqa: SLF001 - a part of the server
 
-    @property
-    def _results(self) -> Results:
-        return self._server._server.results  # noqa: SLF001 - a part of the server
+    def _described(self, member: str) -> Any:
+        return self._server._server.results.server_info.get(member)  # noqa: SLF001 - a part of the server
 
-    def _describe(self, **members: str) -> None:
-        self._results.describe_as({**self._results.server_info, **members})
+    def _describe(self, member: str, value: str | None) -> None:
+        """Change what clients are told about the server; None is what they are told without a choice."""
+        server = self._server._server  # noqa: SLF001 - a part of the server
+        value = server.options.implementation().get(member) if value is None else value
+        server.results.describe_as(without_none({**server.results.server_info, member: value}))
 
     @property
     def request_context(self) -> Any:
@@ -148,9 +159,10 @@ class ServerMiddleware(ServerTransports):
         self._server.add_middleware(self._spans, is_outermost=True)
         self._middleware_list = MiddlewareList(self.add_middleware)
         self._injected_tools: set[str] = set()
-        self.notifications = Notifications(self)
+        self.notifications: Notifications = Notifications(self)
         self._server.notification_listeners.append(self.notifications.receive)
         overridden = OverriddenMethods(self)
+        self._overrides_lists = not FEATURE_LISTS.keys().isdisjoint(overridden.names)
         if overridden.names:
             super().add_middleware(native_middleware(overridden))
 
@@ -158,6 +170,13 @@ class ServerMiddleware(ServerTransports):
     def middleware(self) -> MiddlewareList:
         """The middleware, to which programs append."""
         return self._middleware_list
+
+    @property
+    def changes_lists(self) -> bool:
+        """Whether middleware or overridden methods, also those of mounted servers, may change the server's lists."""
+        if self._middleware_list or self._overrides_lists:
+            return True
+        return any(list_filter.is_active() for list_filter in self._server.list_filters)
 
     def add_middleware(self, middleware: Any) -> None:
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""

@@ -170,6 +170,8 @@ class JWTVerifier(TokenVerifier):
             return "it has expired"
         if start is not None and start > time() + _EARLY_SECONDS:
             return "it is not valid yet"
+        if not isinstance(claims.get("sub"), str | None):
+            return "its subject is not a string"
         if self.issuer and not self._validate_issuer(claims.get("iss")):
             return "it has another issuer"
         if self.audience and _listed(self.audience).isdisjoint(_listed(claims.get("aud"))):

@@ -9,10 +9,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.signatures.signature import Signature
-from funcmcp._compat.components import Component, ListedTool, Tool
+from funcmcp._compat.components import Component, Tool
 from funcmcp._compat.content import ToolResult
 from funcmcp._compat.errors import ValidationError
 from funcmcp._compat.functions import takes_any_name, without_spread
+from funcmcp._compat.listed_components import ListedTool
 from funcmcp._compat.schema_merging import described, merged, schema_of_arguments
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public

@@ -14,8 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._app.direct_calls import DirectContext
-from funcmcp._compat.components import Component, ListedTool, with_tags
+from funcmcp._compat.components import Component
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate
+from funcmcp._compat.listed_components import ListedTool, with_tags
 from funcmcp._compat.session_visibility import rules_of
 from funcmcp._compat.transforms import Transform, is_enabled
 from funcmcp._compat.versions import VersionSpec, dedupe_with_versions, newest_matching, version_sort_key

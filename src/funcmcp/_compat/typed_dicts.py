@@ -1,23 +1,26 @@
-"""TypedDicts that pydantic can read, in the place of those of `typing`."""
+"""Types that funcmcp can read, in the place of those that only the originals take: TypedDicts of `typing`, classes."""
 
 from __future__ import annotations
 
 import sys
 import typing
 from types import UnionType
-from typing import Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+
+from pydantic import WithJsonSchema
 
 
 def readable(hint: Any) -> Any:
     """Return a type with TypedDicts that pydantic can read: before Python 3.12 those of typing_extensions.
 
-    A type without a TypedDict of `typing` is returned unchanged.
+    ``type[Model]``, which no client can send, has an empty schema, as in the originals: an optional argument of this
+    type is one for callers in Python. Other types are returned unchanged.
     """
-    if sys.version_info >= (3, 12):
-        return hint
-    if typing.is_typeddict(hint) and type(hint).__module__ == "typing":
+    if sys.version_info < (3, 12) and typing.is_typeddict(hint) and type(hint).__module__ == "typing":
         return _copied(hint)
     arguments = get_args(hint)
+    if get_origin(hint) is type:
+        return Annotated[hint, WithJsonSchema({})]
     changed = tuple(map(readable, arguments))
     if all(new is old for new, old in zip(changed, arguments, strict=True)):
         return hint

@@ -34,6 +34,7 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._providers.namespace import Namespace
 from funcmcp._providers.provider import Provider
 from funcmcp._providers.remote import RemoteProvider
+from funcmcp._server.calls.route import READS, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import Prompt, Resource, Skill, Tool
 from funcmcp._server.catalog.lookup import Lookup
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from funcmcp._protocol.jsonrpc import Request
     from funcmcp._protocol.uri_template import Values
     from funcmcp._server.calls.feature import Feature
-    from funcmcp._server.calls.route import RoutedRequest
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
     from funcmcp._server.dispatch import Server
@@ -306,7 +306,8 @@ class Providers:
             return self._with_reason(named, routed)
         if isinstance(match[0], Tool):
             self._server.offer_budget(match[0])
-        return routed.with_feature(*match)
+        found = routed.with_feature(*match)
+        return with_scheme_of(match[0].key, found) if routed.request.method in READS else found
 
     def _with_reason(self, named: _Named, routed: RoutedRequest) -> RoutedRequest:
         """Return a request for an unknown feature, with an error that names the servers which may have it."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from funcmcp._server.connections.client import ConnectedClient
     from funcmcp._server.connections.conversation import Conversation, Rules
     from funcmcp._server.connections.hub import Change
-    from funcmcp._server.handlers.lists import Provided
+    from funcmcp._server.handlers.lists import ListFilter, Provided
     from funcmcp._server.middleware import Middleware, Respond
     from funcmcp._server.middleware_results import AuthoredValues, MiddlewareResults
     from funcmcp._server.options import ServerOptions
@@ -93,6 +93,7 @@ class Server:
         client_endings: Functions that are called with each client whose session or connection has ended.
         view: Changes the features for each request; None if nothing does.
         is_mounted: Whether another server has the features of this one, too.
+        list_filters: The mounted servers whose middleware lists pass.
         notification_listeners: Functions that are called with the context of each notification of a client. They have
             no effect on it.
     """
@@ -144,6 +145,7 @@ class Server:
             self.open_tasks()
         self.client_endings: list[Callable[[ConnectedClient], None]] = []
         self.notification_listeners: list[Callable[[RequestContext], None]] = []
+        self.list_filters: list[ListFilter] = []
         self._middleware: list[Middleware] = []
         self._make_middleware_values = middleware_values
         self._chain: Respond = self._respond
@@ -182,7 +184,8 @@ class Server:
         if self.notification_listeners:
             from funcmcp._server.notifications import context_of  # noqa: PLC0415 - few servers have listeners
 
-            context = context_of(self, message, client, http)
+            newest = self.revisions[self.supported[0]]
+            context = context_of(self.routes.route, newest, message, client, http)
             if context is not None:
                 for listener in self.notification_listeners:
                     listener(context)
@@ -302,6 +305,12 @@ class Server:
         self.provided = self.routes.lifecycle.provided = provided
         for features in self.routes.lists.values():
             features.provided = provided
+
+    def add_list_filter(self, list_filter: ListFilter) -> None:
+        """Let lists pass the middleware of a mounted server."""
+        self.list_filters.append(list_filter)
+        for features in self.routes.lists.values():
+            features.filters = self.list_filters
 
     def set_view(self, view: FeatureView) -> None:
         """Let a view change the features for each request.

@@ -10,20 +10,28 @@ from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.connections.client import ConnectedClient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp._protocol.jsonrpc import Response
+    from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import HTTPRequestInfo
-    from funcmcp._server.dispatch import Server
+    from funcmcp._server.calls.route import RoutedRequest
 
 _CLOSED = ClosedChannel()
 
 
 def context_of(
-    server: Server, message: Notification | Response, client: ConnectedClient | None, http: HTTPRequestInfo | None
+    route: Callable[[Request], RoutedRequest],
+    newest: Revision,
+    message: Notification | Response,
+    client: ConnectedClient | None,
+    http: HTTPRequestInfo | None,
 ) -> RequestContext | None:
     """Return the context of a notification, which can't send anything to the client; None for a response.
 
     Args:
-        server: The server.
+        route: Routes a request of the server.
+        newest: The newest revision that the server speaks.
         message: The message.
         client: The client; None if it is not known.
         http: The HTTP request; None on a transport without HTTP.
@@ -31,6 +39,6 @@ def context_of(
     if not isinstance(message, Notification):
         return None
     if client is None:
-        client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
-    routed = server.routes.route(Request("", message.method, message.params))
+        client = ConnectedClient(newest, {}, {})
+    routed = route(Request("", message.method, message.params))
     return RequestContext(routed, client, _CLOSED, http)

@@ -9,7 +9,7 @@ from funcmcp._protocol import adaptation
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp._protocol.methods import METHODS, methods_of
 from funcmcp._server.calls.feature_call import FeatureCalls
-from funcmcp._server.calls.route import Audience, Interactivity, Route, RoutedRequest
+from funcmcp._server.calls.route import READS, Audience, Interactivity, Route, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.features import Tool
 from funcmcp._server.handlers.completions import Completions
 from funcmcp._server.handlers.lifecycle import Lifecycle
@@ -167,6 +167,8 @@ class Routes:
         except MCPError as fault:
             return RoutedRequest(request, route, fault=fault.with_traceback(None))
         routed = RoutedRequest(request, route, feature, values)
+        if request.method in READS:
+            return with_scheme_of(feature.key, routed)
         if type(feature) is Tool and feature.reroute is not None:
             return feature.reroute(routed)
         return routed

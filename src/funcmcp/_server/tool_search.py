@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.catalog.features import Tool
     from funcmcp._server.catalog.registry import Registry
+    from funcmcp._server.handlers.lists import ListFilter
     from funcmcp._server.results import Results
 
     R = TypeVar("R", Tool, "_ToolGroup")
@@ -181,6 +182,7 @@ class ToolSearch:
         self.options = options
         self._registry: Registry[Tool] = catalog.tools
         self._guard = guard
+        self.filters: Sequence[ListFilter] = ()
         self._groups: dict[GroupKey, _ToolGroup] = {}
         self._always_visible: dict[str, Tool] = {}
         self._unread: dict[str, Tool] = {}  # tools whose words are not in an index yet
@@ -303,11 +305,15 @@ class ToolSearch:
         return get_close_matches(name[:_COMPARED_CHARACTERS], candidates, _SUGGESTIONS)
 
     async def _seen_by(self, tools: list[Tool], context: RequestContext) -> list[Tool]:
-        """Return the tools that neither the rules of the session nor the author hide from a caller."""
+        """Return the tools that neither rules of the session, the author nor mounted servers hide from a caller."""
         seen = _seen_in_session(tools, context)
-        if all(tool.shown_if is None for tool in seen):
-            return seen
-        return await shown_features(seen, context, self._registry)
+        if any(tool.shown_if is not None for tool in seen):
+            seen = await shown_features(seen, context, self._registry)
+        for list_filter in self.filters:
+            if list_filter.is_active():
+                names = {tool.name for tool in await list_filter.shown("tools/list", seen, context)}
+                seen = [tool for tool in seen if tool.name in names]
+        return seen
 
     async def _usable(self, items: Iterable[R], context: RequestContext) -> list[R]:
         """Return the tools, or the groups of tools, that the caller of a request may use."""
@@ -405,7 +411,7 @@ class SearchedTools(FeatureList):
         built_in = [tool for name in names if (tool := self.registry.get(name)) is not None]
         tools = _seen_in_session(search.always_visible_tools(), context)
         hints = await search.hints_for(context)
-        allowed = await self.allowed([*tools, *built_in], context)
+        allowed = await self.through_mounts(await self.allowed([*tools, *built_in], context), context)
         return [tool if tool.reroute is None else _CallingTool(tool, hints) for tool in allowed]
 
 

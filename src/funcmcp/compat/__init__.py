@@ -39,18 +39,13 @@ if TYPE_CHECKING:
         RegexSearchTransform,
     )
     from funcmcp._compat.components import (
-        BinaryResource,
-        DirectoryResource,
-        FileResource,
         FunctionPrompt,
         FunctionResource,
         FunctionResourceTemplate,
         FunctionTool,
-        HttpResource,
         Prompt,
         Resource,
         ResourceTemplate,
-        TextResource,
         Tool,
     )
     from funcmcp._compat.content import (
@@ -162,6 +157,13 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
+    from funcmcp._compat.resource_kinds import (
+        BinaryResource,
+        DirectoryResource,
+        FileResource,
+        HttpResource,
+        TextResource,
+    )
     from funcmcp._compat.response_caching import (
         CacheStatistics,
         CallToolSettings,
@@ -276,18 +278,13 @@ _HOMES = {
         "run_auth_checks",
     ],
     "_compat.components": [
-        "BinaryResource",
-        "DirectoryResource",
-        "FileResource",
         "FunctionPrompt",
         "FunctionResource",
         "FunctionResourceTemplate",
         "FunctionTool",
-        "HttpResource",
         "Prompt",
         "Resource",
         "ResourceTemplate",
-        "TextResource",
         "Tool",
     ],
     "_compat.content": [
@@ -397,6 +394,7 @@ _HOMES = {
         "TimingMiddleware",
     ],
     "_compat.request_parts": ["AccessToken"],
+    "_compat.resource_kinds": ["BinaryResource", "DirectoryResource", "FileResource", "HttpResource", "TextResource"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.response_caching": [
         "CacheStatistics",

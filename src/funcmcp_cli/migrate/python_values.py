@@ -176,9 +176,16 @@ class ProjectFunction:
         """Return what a call returns: by its annotation, or by the variables that it returns."""
         if self.node.returns is not None:
             return self.scope.value_of_annotation(self.node.returns)
-        inner = self.scope.of_function(self.node, self.owner)
-        returns = [node.value for node in _statements(self.node.body) if isinstance(node, ast.Return)]
-        return _single([inner.value_of(value) for value in returns if value is not None and not _is_none(value)])
+        asked = self.scope.module.returning
+        if self.node in asked:  # it calls itself, maybe through others
+            return None
+        asked.add(self.node)
+        try:
+            inner = self.scope.of_function(self.node, self.owner)
+            returns = [node.value for node in _statements(self.node.body) if isinstance(node, ast.Return)]
+            return _single([inner.value_of(value) for value in returns if value is not None and not _is_none(value)])
+        finally:
+            asked.discard(self.node)
 
 
 class Modules:
@@ -214,9 +221,11 @@ class ProjectModule:
         tree: Its syntax tree.
         modules: The modules of the project.
         scope: Its names.
+        returning: The functions whose returned value is being found.
     """
 
     def __init__(self, file: str, tree: ast.Module, modules: Modules) -> None:
+        self.returning: set[ast.AST] = set()
         path = tuple(file.removesuffix(".py").replace("\\", "/").split("/"))
         self.is_package = path[-1] == "__init__"
         self.parts = path[:-1] if self.is_package else path

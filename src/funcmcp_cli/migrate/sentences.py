@@ -38,7 +38,9 @@ DIFFERENCES = {
     "Context.get_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.set_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.delete_state": "the state belongs to this process, and a request without a session has state of its own",
-    "FastMCP._mcp_server": "it has only request_context, and name, version and instructions; rewrite the rest by hand",
+    "FastMCP._mcp_server": (
+        "it has only name, version, website_url, instructions and request_context; rewrite the rest by hand"
+    ),
     "FastMCP.as_proxy": "no header of a client is passed on",
     "FastMCP.custom_route": (
         "the server checks Host and Origin, and limits bodies; a route that fails answers with an error id"
@@ -60,6 +62,7 @@ REFUSED_OPTIONS: dict[str, str] = {}
 
 FUNCTIONS = {
     "bytes": "bytes are base64 in arguments, unless the config of a model says otherwise",
+    "Dict": "a Dict of typing is the structured content itself; the SDK puts it into the member result",
     "dict": "a dict without types is the structured content itself; the SDK sends it as text alone",
     "thread": "a function that is not async runs in a worker thread, and not on the event loop",
 }

@@ -294,8 +294,11 @@ def _differences(kind: str, node: ast.FunctionDef | ast.AsyncFunctionDef, packag
     if package == "mcp.server.fastmcp":
         if isinstance(node, ast.FunctionDef):
             yield "thread"
-        if kind == "tool" and node.returns is not None and ast.unparse(node.returns) == "dict":
+        returns = "" if kind != "tool" or node.returns is None else ast.unparse(node.returns)
+        if returns == "dict":
             yield "dict"
+        elif returns.partition("[")[0] in {"Dict", "typing.Dict"}:
+            yield "Dict"
     if kind == "tool" and package != "mcp.server.mcpserver" and "bytes" in _names_in_parameters(node):
         yield "bytes"
 

@@ -40,9 +40,13 @@ _EXAMPLE = "example"
 _MAX_DEPTH = 8
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("unknown arguments", re.compile(r"additionalProperties")),
+    ("error code", re.compile(r"error code changed from 0 to -3260[23]$")),
+    ("description", re.compile(r"^description changed from ")),
     ("plain dict", re.compile(r"result result: removed|structuredContent changed from \{\"result\": \{.* to \{")),
 )
 REASONS = {
+    "error code": "Errors of resources and prompts have the codes of JSON-RPC, where the SDK 1.x sends 0.",
+    "description": "The description in a prompt's result is that of the lists, without the indentation of the code.",
     "unknown arguments": "The schema of a tool without arguments forbids others, which are refused in any case.",
     "plain dict": "A `dict` without types is the structured content itself, as in FastMCP; the SDK 1.x wraps it in "
     "`result`.",
@@ -146,7 +150,9 @@ def _in_copy(source: Source, copy: Path) -> Source:
 
 def _variables(folder: Path) -> dict[str, str]:
     """Return the variables with which Python takes modules from a folder, also if another copy of them is installed."""
-    places = [str(folder.resolve()), str(folder.resolve() / "src"), os.environ.get("PYTHONPATH", "")]
+    source = folder.resolve() / "src"
+    modules = "" if (source / "__init__.py").is_file() else str(source)  # a package may have modules named as libraries
+    places = [str(folder.resolve()), modules, os.environ.get("PYTHONPATH", "")]
     return {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 

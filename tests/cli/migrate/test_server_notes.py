@@ -101,6 +101,8 @@ def test_a_difference_is_named_at_its_line(tmp_path: Path, code: str, expected: 
         "class Shop:\n    @mcp_tool()\n    async def add(self) -> int: ...",
         "import fastmcp\nfastmcp.__file__",
         "a = a.b.c.d(a)[a]",
+        "def connect(n):\n    return connect(n - 1) if n else open()\nconnect(3).docket",
+        "def ping():\n    return pong()\ndef pong():\n    return ping()\nping().docket",
     ],
 )
 def test_what_stays_the_same_or_is_of_others_is_not_named(tmp_path: Path, code: str) -> None:
@@ -159,3 +161,11 @@ def test_differences_depend_on_the_package(tmp_path: Path, head: str, texts: lis
     notes = notes_of(tmp_path, code, head=head)
     assert len(notes) == len(texts)
     assert all(any(text in note.text for note in notes) for text in texts)
+
+
+@pytest.mark.parametrize("returns", ["Dict", "Dict[str, int]", "typing.Dict[str, Any]"])
+def test_a_dict_of_typing_is_named(tmp_path: Path, returns: str) -> None:
+    code = f"mcp = FastMCP('Shop')\n@mcp.tool()\nasync def add() -> {returns}: ...\n"
+    notes = notes_of(tmp_path, code, head="from mcp.server.fastmcp import FastMCP\n")
+    assert any("a Dict of typing is the structured content" in note.text for note in notes)
+    assert len(notes_of(tmp_path, code, head="from mcp.server import MCPServer as FastMCP\n")) == 1

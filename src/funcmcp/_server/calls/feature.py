@@ -65,6 +65,18 @@ class UpstreamSource(NamedTuple):
     key: str
 
 
+class MountSource(NamedTuple):
+    """Where a feature of a mounted server comes from.
+
+    Attributes:
+        lists: What sends lists through the middleware of the mounted server.
+        feature: The feature of the mounted server.
+    """
+
+    lists: Any
+    feature: Any
+
+
 @definition
 class Feature:
     """One tool, resource, resource template or prompt.
@@ -88,6 +100,7 @@ class Feature:
             feature; to other callers it does not exist. None for a feature that all callers have.
         upstream: Where the feature comes from, if it is one of another server; None for features of this process.
         mounted: The names of the mounted servers that it comes through, the outermost first.
+        mount: Where it comes from, if it is one of a mounted server whose middleware lists pass.
     """
 
     _: KW_ONLY
@@ -104,6 +117,7 @@ class Feature:
     shown_if: ShownIf | None = None
     upstream: UpstreamSource | None = None
     mounted: tuple[str, ...] = ()
+    mount: MountSource | None = None
 
     @property
     def key(self) -> str:

@@ -10,12 +10,13 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._objects.definitions import definition
+from funcmcp._protocol.jsonrpc import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp._protocol.errors import MCPError
-    from funcmcp._protocol.jsonrpc import Malformed, Notification, Request, Response
+    from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
     from funcmcp._protocol.uri_template import Values
     from funcmcp._server.calls.feature import Feature
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     FindFeature: TypeAlias = Callable[[dict[str, Any]], tuple[Feature, Values]]
 
 NO_VALUES: Values = {}
+
+READS = frozenset({"resources/read", "resources/subscribe"})
+"""The methods whose feature is the resource or the template that ``params["uri"]`` names."""
 
 
 class Audience(Enum):
@@ -123,3 +127,31 @@ class RoutedRequest:
         if self.fault is not None:
             raise self.fault
         return self.feature
+
+
+def with_scheme_of(text: str, routed: RoutedRequest) -> RoutedRequest:
+    """Return a read with the scheme in the URI spelled as in the registered one, whatever case the client writes.
+
+    Middleware that compares URIs would miss another spelling, with which the same resource is served.
+
+    Args:
+        text: The URI or the template of the feature.
+        routed: The request.
+    """
+    params = routed.request.params
+    uri = params.get("uri")
+    scheme = text.partition(":")[0]
+    if not isinstance(uri, str) or uri.startswith(f"{scheme}:"):
+        return routed
+    sent_scheme, _, remainder = uri.partition(":")
+    if sent_scheme.lower() != scheme.lower():
+        return routed
+    respelled = f"{scheme}:{remainder}"
+    changed = RoutedRequest(
+        Request(routed.request.id, routed.request.method, {**params, "uri": respelled}),
+        routed.route,
+        routed.feature,
+        routed.values,
+    )
+    changed.size, changed.sent = routed.size, routed.sent
+    return changed

@@ -212,6 +212,10 @@ class Catalog:
         finally:
             self._publish = publish
 
+    def transformed(self, feature: Addable) -> list[Addable]:
+        """Return what the transforms make of a feature, without adding it."""
+        return [feature] if self._transformed is None else self._transformed.results_of(feature)
+
     @property
     def transforms(self) -> Sequence[AnyTransform]:
         """The transforms."""

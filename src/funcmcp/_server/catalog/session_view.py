@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.errors import ResourceNotFound, UnknownFeature
 from funcmcp._protocol.uri_template import UnsafeValueError
-from funcmcp._server.calls.route import NO_VALUES, RoutedRequest
+from funcmcp._server.calls.route import NO_VALUES, READS, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.features import ExtensionMethod, Prompt, Resource, ResourceTemplate, Skill, Tool
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.catalog.registry import Registry
     from funcmcp._server.connections.conversation import Rules
-
-_READS = frozenset({"resources/read", "resources/subscribe"})
 
 
 class SessionView:
@@ -57,7 +55,8 @@ class SessionView:
             if self.shows(feature):
                 if isinstance(feature, Tool) and feature.reroute is not None:
                     return routed  # a call of the tool that calls others, which says what is wrong with it
-                return routed.with_feature(feature, values)
+                found = routed.with_feature(feature, values)
+                return with_scheme_of(feature.key, found) if routed.request.method in READS else found
         if kind in {Tool, Prompt}:
             return routed.with_feature(fault=UnknownFeature("tool" if kind is Tool else "prompt", key))
         return routed.with_feature(fault=ResourceNotFound(key))
@@ -100,7 +99,7 @@ def _named_by(routed: RoutedRequest) -> tuple[type, str] | None:
     params, method = routed.request.params, routed.request.method
     kind: type = Tool if method == "tools/call" else Prompt
     key = params.get("name")
-    if method in _READS:
+    if method in READS:
         kind, key = Resource, params.get("uri")
     elif method == "completion/complete":
         reference = params.get("ref")

@@ -57,9 +57,10 @@ class Conversation:
         subscribed: The URIs of resources to which the client subscribed.
         keeper: Stores these two for other instances; None if there is one instance.
         rules: Hide and show features in this session; None if it sees what other clients see.
+        session: The object that functions get as the session, if an API has one; None until it is asked for.
     """
 
-    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "rules", "subscribed")
+    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "rules", "session", "subscribed")
 
     def __init__(self, *, pushes: bool = False) -> None:
         self.pushes: bool = pushes
@@ -67,6 +68,7 @@ class Conversation:
         self.keeper: Keeper | None = None
         self.subscribed: SubscribedURIs = SubscribedURIs()
         self.rules: Rules | None = None
+        self.session: object | None = None
         self._runs: dict[RequestId, list[Run]] = {}
         self._questions: dict[str, asyncio.Future[Response]] = {}
 

@@ -112,6 +112,23 @@ class Provided(Protocol):
         """
 
 
+class ListFilter(Protocol):
+    """Decides which features of a mounted server lists have, and how they are described."""
+
+    @property
+    def is_active(self) -> Callable[[], bool]:
+        """Returns whether lists depend on it."""
+
+    async def shown(self, method: str, features: Sequence[Any], context: RequestContext) -> list[Any]:
+        """Return the features of a list that a caller gets.
+
+        Args:
+            method: The method of the list, such as "tools/list".
+            features: The features that the caller may use, also those of other servers.
+            context: The request.
+        """
+
+
 _DEFAULT_CACHING = Caching()
 
 
@@ -134,6 +151,7 @@ class FeatureList:
         provided: The features that are computed at run time; None if there are none.
         method: The method.
         view: Changes the features for each request; None if nothing does.
+        filters: The mounted servers whose middleware lists pass.
     """
 
     cache_scope: CacheScope | None = None
@@ -151,6 +169,7 @@ class FeatureList:
         self.name = METHODS[method].items or method
         self.method = method
         self.view: FeatureView | None = None
+        self.filters: Sequence[ListFilter] = ()
         self.left_out: set[str] = set()
         self.provided: Provided | None = None
         self.page_size = page_size
@@ -188,6 +207,8 @@ class FeatureList:
     def _is_private(self, context: RequestContext) -> bool:
         """Return whether the list depends on the request, and not only on the client's revision and capabilities."""
         if self._has_conditions or context.every_version or self.view is not None:
+            return True
+        if any(list_filter.is_active() for list_filter in self.filters):
             return True
         guard = guard_for(context, self._guard)
         return session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
@@ -263,8 +284,13 @@ class FeatureList:
             self._pages[revision.date, start, missing, caching] = encoded
         return encoded
 
-    async def features_for(self, context: RequestContext) -> list[Any]:
-        """Return the features that the caller of a request gets."""
+    async def features_for(self, context: RequestContext, *, through_mounts: bool = True) -> list[Any]:
+        """Return the features that the caller of a request gets.
+
+        Args:
+            context: The request.
+            through_mounts: Whether the list passes the middleware of mounted servers.
+        """
         rules = session_rules_of(context)
         if context.every_version or self.view is not None:
             features = self.all_versions(rules)
@@ -277,10 +303,19 @@ class FeatureList:
         features = [*await self.allowed(features, context), *await self.provided_for(context)]
         if context.every_version or self.view is not None:
             features = list(dict.fromkeys(features))  # an older version may stand in for one that is not shown
+        if through_mounts:
+            features = await self.through_mounts(features, context)
         if self.view is not None:
             features = await self.view.listed(self.method, features, context)
         capabilities = context.client.capabilities
         return [item for item in features if not item.needs or not missing_of(item.needs, capabilities)]
+
+    async def through_mounts(self, features: list[Any], context: RequestContext) -> list[Any]:
+        """Return what the middleware of mounted servers makes of the features of a list."""
+        for list_filter in self.filters:
+            if list_filter.is_active():
+                features = await list_filter.shown(self.method, features, context)
+        return features
 
     async def provided_for(self, context: RequestContext) -> list[Any]:
         """Return the features that are computed for the caller of a request, but those whose key is in the catalog."""

@@ -68,8 +68,9 @@ class SkillList(FeatureList):
         """Return whether clients see each file of a skill."""
         return all(self._resources.get(file.uri) is not None for file in skill.files)
 
-    async def features_for(self, context: RequestContext) -> list[Any]:
+    async def features_for(self, context: RequestContext, *, through_mounts: bool = True) -> list[Any]:
         """Return the skills that the caller of a request gets."""
+        del through_mounts  # middleware of mounted servers has no lists of skills
         skills = [*await self.allowed(self.all(), context), *await self.provided_for(context)]
         return [skill for skill in skills if is_seen(skill, context)]
 

@@ -81,7 +81,7 @@ class OriginCheck:
             if request.version != "1.0" or request.method not in READ_METHODS:
                 return refuse(400, INVALID_REQUEST, "The Host header is missing.")
             host = b""
-        elif len(host) > _MAX_LENGTH or not (request.is_in_process or self._allows_host(host, request.server)):
+        elif len(host) > _MAX_LENGTH or not (self._allows_host(host, request.server) or request.is_in_process):
             self._log_refused_host(host)
             return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
         if origin is None:
