@@ -267,8 +267,9 @@ async def asgi_server(
         options: Other options of ``http_app``.
     """
     helpers = original("fastmcp.utilities.tests")
+    server_class = helpers.ASGIServer
 
-    class Served(helpers.ASGIServer):  # type: ignore[misc] - its package may be missing
+    class Served(server_class):  # type: ignore[misc,valid-type] # of a package that is imported late
         def client(self, *, headers: Any = None, auth: Any = None, **options: Any) -> Any:
             return fastmcp_client()(self.transport(headers=headers, auth=auth), **options)
 
