@@ -47,6 +47,11 @@ BESIDE_THE_MIRROR = {
 """Folders whose tests run several modules together, and what they test."""
 
 EXCEPTIONS = {
+    "src/funcmcp/_compat/component_features.py": "tests/compat/test_components",
+    "src/funcmcp/_compat/listed_components.py": "tests/compat/test_components and test_live_components",
+    "src/funcmcp/_compat/resource_kinds.py": "tests/compat/test_components",
+    "src/funcmcp/_compat/server_contexts.py": "tests/compat/test_context",
+    "src/funcmcp/_compat/server_registration.py": "tests/compat/test_server",
     "src/funcmcp/_compat/input_required.py": "tests/compat/test_input_rounds",
     "src/funcmcp/_compat/sdk_errors.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/sdk_features.py": "tests/compat/test_sdk_server",
@@ -181,7 +186,6 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/middleware_switch.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/notification_hooks.py": "tests/compat/test_middleware",
     "src/funcmcp/_server/notifications.py": "tests/compat/test_middleware",
-    "src/funcmcp/_compat/server_middleware.py": "tests/compat/test_middleware and test_overrides",
     "src/funcmcp/_compat/features_as_tools.py": "tests/compat/test_transforms",
     "src/funcmcp/_server/catalog/feature_view.py": "tests/compat/test_transform_view",
     "src/funcmcp/_compat/server_lists.py": "tests/compat/test_versions and test_session_visibility",

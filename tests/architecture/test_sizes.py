@@ -24,6 +24,10 @@ TOO_LONG = 450
 """Lines of two modules that are not put together."""
 
 STAND_ALONE = {
+    "funcmcp._compat.component_features": "It makes the features of components; registration says when.",
+    "funcmcp._compat.live_components": "What a change of a definition does; lists only hand definitions out.",
+    "funcmcp._compat.server_contexts": "One module for each part of the server, as server_lists is.",
+    "funcmcp._compat.wire_meta": "What FastMCP sends in `_meta`, which a reader looks for under this name.",
     "funcmcp._providers.mounted_callers": "It is a kind of source for what has providers, and knows mounts.",
     "funcmcp._compat.file_discovery": "It imports modules; the provider says when, and keeps what is in them.",
     "funcmcp._adapters.azure.triggers.invocation": "It reads what Azure passes, and registration describes features.",

@@ -349,7 +349,7 @@ async def test_sampling_with_tools_is_refused_by_name() -> None:
 
     async with Client(mcp) as client:
         result = await client.call_tool("ask")
-    assert result.text.startswith("ctx.sample of funcmcp.compat has no tools.")
+    assert result.text.startswith("Error calling tool 'ask': ctx.sample of funcmcp.compat has no tools.")
 
 
 async def test_notifications_and_other_names_of_the_sdk() -> None:

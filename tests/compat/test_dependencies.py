@@ -457,7 +457,7 @@ async def test_a_dependency_that_needs_itself_is_an_error() -> None:
         return f"{first} {second}"
 
     result = await mcp.call_tool("show", raise_on_error=False)
-    assert result.text == "Failed to resolve dependency 'first' for show"
+    assert result.text == "Error calling tool 'show': Failed to resolve dependency 'first' for show"
 
 
 def test_a_reference_to_an_argument_is_optional_or_has_a_default() -> None:

@@ -14,11 +14,11 @@ from funcmcp.testing import Client
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (ValueError("bad"), -32602, "Invalid params: bad"),
-        (LookupError("bad"), -32603, "Internal error: bad"),
-        (FileNotFoundError("bad"), -32001, "Not found: bad"),
-        (PermissionError("bad"), -32000, "Permission denied: bad"),
-        (TimeoutError("bad"), -32000, "Request timeout: bad"),
+        (ValueError("bad"), -32602, "Invalid params: Error calling tool 'fail': bad"),
+        (LookupError("bad"), -32603, "Internal error: Error calling tool 'fail': bad"),
+        (FileNotFoundError("bad"), -32001, "Not found: Error calling tool 'fail': bad"),
+        (PermissionError("bad"), -32000, "Permission denied: Error calling tool 'fail': bad"),
+        (TimeoutError("bad"), -32000, "Request timeout: Error calling tool 'fail': bad"),
         (ToolError("bad"), -32603, "Internal error: bad"),
     ],
 )
@@ -53,7 +53,7 @@ async def test_errors_stay_as_they_are_if_they_are_not_transformed() -> None:
 
     async with Client(mcp) as client:
         result = await client.call_tool("fail")
-    assert (result.is_error, result.text) == (True, "bad")
+    assert (result.is_error, result.text) == (True, "Error calling tool 'fail': bad")
 
 
 @pytest.mark.parametrize(("failures", "calls", "is_error"), [(2, 3, False), (3, 3, True)])

@@ -103,7 +103,9 @@ async def test_middleware_changes_results_and_handles_errors() -> None:
             return ToolResult([*result.content, "more"], {"result": 0})
 
     mcp = server(Changing())
-    assert (await mcp.call_tool("fail")).text == "handled no"  # without structured content, as in FastMCP
+    assert (
+        await mcp.call_tool("fail")
+    ).text == "handled Error calling tool 'fail': no"  # without structured content, as in FastMCP
     changed = await mcp.call_tool("add", {"a": 1, "b": 2})
     assert [block.text for block in changed.content] == ["3", "more"]
     assert changed.structured_content == {"result": 0}
@@ -139,14 +141,14 @@ async def test_middleware_of_the_frameworks(caplog: pytest.LogCaptureFixture) ->
     )
     with caplog.at_level(logging.INFO):
         assert (await mcp.call_tool("add", {"a": 1, "b": 2})).text == "3"
-        with pytest.raises(MCPError, match="Invalid params: no") as failure:
+        with pytest.raises(MCPError, match="Invalid params: Error calling tool 'fail': no") as failure:
             await mcp.call_tool("fail")
     assert failure.value.code == -32602
     assert "Request tools/call completed in" in caplog.text
-    assert "Error in tools/call: ToolError: no" in caplog.text
+    assert "Error in tools/call: ToolError: Error calling tool 'fail': no" in caplog.text
     assert '"arguments":{"a":1,"b":2}' in caplog.text
     assert "payload_type=CallToolRequestParams" in caplog.text
-    assert errors == ["tools/call no"]
+    assert errors == ["tools/call Error calling tool 'fail': no"]
 
 
 async def test_middleware_functions_of_the_sdk() -> None:
@@ -429,7 +431,7 @@ REQUESTS = {
         ("resource", ToolError("t"), -32603, "t"),
         ("prompt", ToolError("t"), -32603, "t"),
         ("prompt", PromptError("p"), -32602, "p"),
-        ("resource", ValueError("secret"), -32603, "Internal error"),
+        ("resource", ValueError("no key"), -32603, "no key"),
     ],
 )
 async def test_errors_that_middleware_raises_have_their_text(

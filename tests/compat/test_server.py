@@ -135,7 +135,7 @@ async def test_errors_are_shown_as_the_framework_shows_them() -> None:
         mcp.add_tool(fail)
         return (await mcp.call_tool("fail", raise_on_error=False)).text
 
-    assert await text(FastMCP("f")) == "the disk is full"
+    assert await text(FastMCP("f")) == "Error calling tool 'fail': the disk is full"
     assert "disk" not in await text(FastMCP("f", mask_error_details=True))
     mcp = MCPServer("f")
     mcp.add_tool(fail)
@@ -382,7 +382,7 @@ async def test_errors_of_the_official_sdk_are_json_rpc_errors_as_there() -> None
             data: Any = url_error.value.data
             assert (url_error.value.code, data["elicitations"][0]["url"]) == (-32042, "https://pay.example.com")
             if cls is FastMCP:
-                assert (await client.call_tool("fail", raise_on_error=False)).text == "gated"
+                assert (await client.call_tool("fail", raise_on_error=False)).text == "Error calling tool 'fail': gated"
             else:
                 with pytest.raises(MCPError, match="gated") as error:
                     await client.call_tool("fail")

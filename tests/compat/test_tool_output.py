@@ -89,7 +89,10 @@ async def test_no_text_of_pydantic_reaches_a_client() -> None:
         assert "non-finite float (inf) at $[1]" in (await client.call_tool("infinite", raise_on_error=False)).text
         failed = await client.call_tool("lock", raise_on_error=False)
         body = await client.call_tool("invalid", raise_on_error=False)
-        assert body.text == "There is a validation error in Order:\nnumber: must be an integer"
+        assert (
+            body.text
+            == "Error calling tool 'invalid': There is a validation error in Order:\nnumber: must be an integer"
+        )
         for read in (client.get_prompt("invalid"), client.read_resource("order://invalid")):
             with pytest.raises(MCPError) as error:
                 await read

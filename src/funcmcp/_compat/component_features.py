@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
-from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.components import result_meta
-from funcmcp._compat.errors import without_pydantic
+from funcmcp._compat.failures import with_results_and_errors
 from funcmcp._compat.functions import adapted, returns_contents, with_joined_paths, with_result
 from funcmcp._compat.input_rounds import asking
-from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._compat.options import icons_of
 from funcmcp._compat.prompt_functions import converting, with_required_arguments
 from funcmcp._compat.resolvers import check_resolvers
 from funcmcp._compat.resource_functions import checked_reads
-from funcmcp._compat.result_types import ReturnedResult
 from funcmcp._compat.sdk_errors import log_crash
 from funcmcp._compat.sdk_features import make_sdk_tool
 from funcmcp._compat.security import screening_of
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.tool_registration import make_marked_tool
 from funcmcp._objects.mappings import without_none
-from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog import features
 
 if TYPE_CHECKING:
@@ -36,9 +32,6 @@ if TYPE_CHECKING:
 
 _PATHS = re.compile(r"\{(\w+)\*\}")
 """The variables of a URI template that stand for all remaining parts of a path."""
-
-_URL_ELICITATION_REQUIRED = -32042
-"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 
 
 def made_feature(server: Any, component: Component, options: dict[str, Any]) -> Any:
@@ -50,27 +43,8 @@ def made_feature(server: Any, component: Component, options: dict[str, Any]) -> 
         options: Its options without those that change nothing here.
     """
     feature = _MAKERS[component.kind](server, component, options)
-    return replace(feature, handler=_with_results_and_errors(feature.handler))
-
-
-def _with_results_and_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that writes results without an annotation, and raises the error that sends users to a URL."""
-
-    async def handle(*arguments: Any) -> Any:
-        try:
-            return await handler(*arguments)
-        except ReturnedResult as returned:
-            return rendering_of(Any, "the tool").render(returned.result)
-        except Exception as error:
-            native = as_mcp_error(error)
-            if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
-                raise native from error
-            readable = without_pydantic(error)
-            if readable is error:
-                raise
-            raise readable from error
-
-    return handle
+    kind = None if server.is_of_sdk else component.kind
+    return replace(feature, handler=with_results_and_errors(kind, feature.handler))
 
 
 def _make_tool(server: Any, component: Any, options: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
 from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
-from funcmcp._compat.errors import as_fastmcp_error
+from funcmcp._compat.errors import PromptError, ResourceError, as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_meta import RequestMeta
 from funcmcp._compat.request_parts import access_token_of, http_request_of
@@ -23,7 +23,7 @@ from funcmcp._compat.session_visibility import as_dicts, rules_of
 from funcmcp._compat.versions import VersionSpec
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._server.catalog.versions import requested_version
 from funcmcp._serving.composition import runtime_of
@@ -602,7 +602,7 @@ class Context(Generic[*Types]):
         try:
             result: Any = await self._server.read_resource(str(uri), principal=self._principal)
         except MCPError as error:
-            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+            raise self._error_of(error, ResourceError) from error.__cause__
         if is_input_required_type(type(result)):
             raise RuntimeError(
                 "Resource returned InputRequiredResult; ctx.read_resource() only returns content — use "
@@ -617,7 +617,14 @@ class Context(Generic[*Types]):
             rendered: GetPromptResult = await server.rendered(name, arguments, principal=self._principal)
             return rendered
         except MCPError as error:
-            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+            raise self._error_of(error, PromptError) from error.__cause__
+
+    def _error_of(self, error: MCPError, failure: type[ResourceError | PromptError]) -> MCPError:
+        """Return the error of a request within this one: *failure* if a function of FastMCP's failed."""
+        server: Any = self._server
+        if error.code == INTERNAL_ERROR and not server.is_of_sdk:
+            return failure(error.message)
+        return as_fastmcp_error(error, error.__cause__)
 
     async def list_resources(self) -> list[Resource]:
         """Return the resources of this server that the caller sees."""

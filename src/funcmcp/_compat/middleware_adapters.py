@@ -8,6 +8,7 @@ passes it to funcmcp, and decodes the answer.
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,6 +29,7 @@ from funcmcp._compat.errors import (
     ValidationError,
     as_fastmcp_error,
     is_mcp_error,
+    without_pydantic,
 )
 from funcmcp._compat.listed_components import with_tags
 from funcmcp._compat.middleware import MalformedParams, MiddlewareContext
@@ -45,7 +47,8 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError, R
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._protocol.replies import Reply
-from funcmcp._server.log import quote
+from funcmcp._server.log import log_failure, quote
+from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -305,17 +308,31 @@ def _native_error(error: Exception, request: RequestContext) -> Exception:
     """Return an error of middleware as funcmcp sends it, with its text.
 
     One that says that a feature does not exist becomes the error for a feature that really does not: clients must not
-    tell the difference. Other requests than those of `_UNKNOWN` fail with an internal error, as in FastMCP.
+    tell the difference. Other exceptions than FastMCP's have their text unless the server masks errors.
     """
     method = request.request.method
-    if not isinstance(error, FastMCPError | NativeToolError) or isinstance(error, MCPError) or method not in _UNKNOWN:
+    if isinstance(error, MCPError) or error is request.error:
         return error
+    if not isinstance(error, FastMCPError | NativeToolError):
+        return _shown_error(error, method)
+    if method not in _UNKNOWN:
+        return MCPError(INTERNAL_ERROR, str(error))
     if isinstance(error, NotFoundError | DisabledError):
         return _UNKNOWN[method](request.request.params)
     if method == "tools/call":
         return error if isinstance(error, NativeToolError) else ToolError(error)
     code = INVALID_PARAMS if isinstance(error, ValidationError) else INTERNAL_ERROR
     return MCPError(code, str(error))
+
+
+def _shown_error(error: Exception, method: str) -> Exception:
+    """Return an exception of middleware with its text, and write a record about it; unchanged if errors are masked."""
+    current = context_variable.get()
+    server = None if current is None else current._server._server  # noqa: SLF001 - parts of Context and of the server
+    if server is None or server.options.show_errors is not True or isinstance(error, StoreUnavailableError):
+        return error
+    log_failure(error, os.urandom(8).hex(), method, method)
+    return MCPError(INTERNAL_ERROR, str(without_pydantic(error)) or type(error).__name__)
 
 
 def raise_native(error: Exception, request: RequestContext) -> NoReturn:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from funcmcp._upstreams.upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from funcmcp._server.catalog.transformed import AnyFeature
 
 _PROGRAMS = {".py": sys.executable, ".js": "node"}
 """What runs a script, by the end of its name."""
@@ -140,7 +143,17 @@ def add_upstreams(server: Any, target: Any, namespace: str | None = None, transf
     if isinstance(resolved, dict):
         _add_configured(server, resolved, namespace, transforms)
     else:
-        server.mount(Upstream(resolved, sessions=sessions), namespace, transforms=transforms)
+        server.mount(Upstream(resolved, sessions=sessions), namespace, transforms=[with_own_tags, *transforms])
+
+
+def with_own_tags(feature: AnyFeature) -> AnyFeature:
+    """Return a feature of another server with the tags that its ``_meta`` names, so that rules for tags find it."""
+    meta = feature.describe().get("_meta") or {}
+    for member in ("fastmcp", "_fastmcp"):
+        tags = meta[member].get("tags") if isinstance(meta.get(member), dict) else None
+        if isinstance(tags, list):
+            return replace(feature, tags=feature.tags.union(tag for tag in tags if isinstance(tag, str)))
+    return feature
 
 
 def _add_configured(server: Any, configuration: dict[str, Any], namespace: str | None, transforms: Any) -> None:
@@ -149,7 +162,7 @@ def _add_configured(server: Any, configuration: dict[str, Any], namespace: str |
         raise ValueError(" ".join(["No server of the configuration can be used.", *servers.problems]))
     for prefix, upstream in upstreams_of(servers).items():
         prefixes = [namespace, prefix if servers.has_prefixes else None]
-        server.mount(upstream, "_".join(filter(None, prefixes)) or None, transforms=transforms)
+        server.mount(upstream, "_".join(filter(None, prefixes)) or None, transforms=[with_own_tags, *transforms])
 
 
 def _target_of(target: Any) -> Any:

@@ -13,6 +13,7 @@ from funcmcp._compat.completion import with_completion
 from funcmcp._compat.component_features import made_feature
 from funcmcp._compat.components import Component, Resource
 from funcmcp._compat.errors import UnknownFeatureError
+from funcmcp._compat.failures import failure_start
 from funcmcp._compat.input_rounds import answering_input
 from funcmcp._compat.options import component_options, ignored_component_options
 from funcmcp._compat.server_contexts import ServerContexts
@@ -113,6 +114,7 @@ class ServerRegistration(ServerContexts):
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
         if not self.is_of_sdk:
             feature = described_by_fastmcp(feature, component, sends_tags=self._sends_tags)
+            feature = replace(feature, failure_start=partial(failure_start, component))
         return feature if self._completion is None else with_completion(feature, self._completion)
 
     def _feature(self, component: Component, options: dict[str, Any]) -> Any:

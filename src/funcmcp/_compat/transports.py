@@ -163,6 +163,7 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
         lifespan=server.lifespan,
     )
     app.state.fastmcp_server = server
+    app.state.path = runtime.path
     return app
 
 

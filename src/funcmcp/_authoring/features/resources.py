@@ -86,14 +86,15 @@ def make_resource(
     options = checked_options(options, ResourceOptions)
     template = URITemplate(uri)
     feature = named_function("resource", function, options, services, owner)
-    if template.optional:
-        types = Signature(function, bound=owner is not None).try_types()
-        template = URITemplate(uri, joined=() if types is None else lists_in(types.parameters))
     _check_options(feature.name, options, template)
     mime_type = options.get("mime_type") or (PAGE_TYPE if is_page(uri) else None)
     ui = options.get("ui")
     settings = ResourceSettings(template, mime_type, ui=None if ui is None else ui.wire)
     call: ResourceRead = FunctionCall(feature, RESOURCE_CALL, settings)
+    if template.optional:
+        types = call.signature.try_types()
+        template = URITemplate(uri, joined=() if types is None else lists_in(types.parameters))
+        call.settings = settings._replace(template=template)
     members = feature_members(call, options, services)
     _check_variables(call.name, template, call.signature)
 

@@ -53,6 +53,10 @@ ShownIf: TypeAlias = Callable[[Any, Any], Awaitable[bool]]
 """An async function from a feature and a `RequestContext` to whether the caller has the feature."""
 
 
+FailureStart: TypeAlias = Callable[[BaseException, Any], str | None]
+"""A function from an exception and a `RequestContext` to how its text for the client begins."""
+
+
 class UpstreamSource(NamedTuple):
     """Where a feature comes from that another server has.
 
@@ -100,6 +104,8 @@ class Feature:
             feature; to other callers it does not exist. None for a feature that all callers have.
         upstream: Where the feature comes from, if it is one of another server; None for features of this process.
         mounted: The names of the mounted servers that it comes through, the outermost first.
+        failure_start: Gets an exception that the author has not anticipated and the request, and returns how the text
+            for the client begins; None for a text that is that of the exception alone.
         mount: Where it comes from, if it is one of a mounted server whose middleware lists pass.
     """
 
@@ -117,6 +123,7 @@ class Feature:
     shown_if: ShownIf | None = None
     upstream: UpstreamSource | None = None
     mounted: tuple[str, ...] = ()
+    failure_start: FailureStart | None = None
     mount: MountSource | None = None
 
     @property

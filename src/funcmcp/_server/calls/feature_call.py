@@ -33,16 +33,19 @@ class FeatureFailedError(MCPError):
     Args:
         text: The text of the exception; None if clients must not see it.
         error_id: The id of the log record about the failure; "" if the failure was not logged.
+        start: How the text for the client begins, such as "Error calling tool 'add'"; None for the text alone.
     """
 
-    def __init__(self, text: str | None, error_id: str) -> None:
-        self.text = text
+    def __init__(self, text: str | None, error_id: str, start: str | None = None) -> None:
         self.error_id = error_id
+        data = {"errorId": error_id} if text is None else None
+        if start is not None:
+            ending = f". The server's log has the details under error id {error_id}." if text is None else f": {text}"
+            text = start + ending
+        self.text = text
         if text is None:
-            message = f"It failed: the server's log has the details under error id {error_id}."
-            super().__init__(INTERNAL_ERROR, message, {"errorId": error_id})
-        else:
-            super().__init__(INTERNAL_ERROR, text)
+            text = f"It failed: the server's log has the details under error id {error_id}."
+        super().__init__(INTERNAL_ERROR, text, data)
 
 
 class FeatureCalls:
@@ -156,4 +159,5 @@ class FeatureCalls:
             return FeatureFailedError(text, "")
         error_id = os.urandom(8).hex()
         log_failure(error, error_id, feature.key, context.request.method)
-        return FeatureFailedError(text, error_id)
+        start = None if feature.failure_start is None else feature.failure_start(error, context)
+        return FeatureFailedError(text, error_id, start)
