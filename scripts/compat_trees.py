@@ -31,11 +31,25 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillsDirectoryProvider"]},
     "fastmcp": {
         "funcmcp._compat.global_settings": ["Settings", "settings"],
+        "funcmcp.compat": ["FastMCPApp"],
         "funcmcp.compat.fastmcp.client": ["Client"],
     },
     "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
     "fastmcp.telemetry": {"funcmcp._compat.tracers": ["get_tracer"]},
     "fastmcp.utilities.auth": {"funcmcp._compat.scope_texts": ["parse_scopes"]},
+    "fastmcp.server.providers.addressing": {
+        "funcmcp._compat.app_addresses": [
+            "HASH_LENGTH",
+            "TOOL_HASH_META_KEY",
+            "hash_tool",
+            "hashed_backend_name",
+            "hashed_resource_uri",
+            "is_app_tool_with_identity",
+            "parse_hashed_backend_name",
+            "parse_hashed_resource_uri",
+            "tool_identity",
+        ],
+    },
     "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},
     "fastmcp.utilities.tests": {
         "funcmcp._compat.global_settings": ["temporary_settings"],
@@ -51,6 +65,7 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.contrib.component_manager": _MANAGER,
     "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "mcp.shared.exceptions": {"funcmcp": ["MCPError"]},
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
 """Names that only a module of a tree has, by the module and by the module of funcmcp that defines them."""

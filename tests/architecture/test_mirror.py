@@ -53,6 +53,7 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/server_contexts.py": "tests/compat/test_context",
     "src/funcmcp/_compat/server_registration.py": "tests/compat/test_server",
     "src/funcmcp/_compat/input_required.py": "tests/compat/test_input_rounds",
+    "src/funcmcp/_compat/app_addresses.py": "tests/compat/test_apps",
     "src/funcmcp/_compat/sdk_errors.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/sdk_features.py": "tests/compat/test_sdk_server",
     "src/funcmcp/_compat/sdk_managers.py": "tests/compat/test_sdk_server",

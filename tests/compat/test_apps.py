@@ -14,9 +14,15 @@ from funcmcp.compat import (
     Context,
     FastMCP,
     FastMCPApp,
+    RegexSearchTransform,
     ResourceCSP,
     Tool,
     resolve_ui_mime_type,
+)
+from funcmcp.compat.fastmcp.server.providers.addressing import (
+    hash_tool,
+    hashed_backend_name,
+    parse_hashed_backend_name,
 )
 from funcmcp.testing import Client
 
@@ -89,6 +95,40 @@ async def test_an_app_has_tools_for_pages_and_for_the_model() -> None:
         "open": {"resourceUri": PAGE, "visibility": ["model"]},
         "added": {"visibility": ["app"]},
     }
+
+
+@pytest.mark.parametrize("namespace", ["", "home"])
+async def test_pages_call_a_tool_by_its_hash_under_any_name(namespace: str) -> None:
+    app = FastMCPApp("lights")
+    app.tool("switch")(lights)
+    app.ui("open", app=AppConfig(resource_uri=PAGE))(lights)
+    mcp = FastMCP("Lights")
+    mcp.add_provider(app, namespace=namespace)
+    async with Client(mcp) as client:
+        listed = (await client.list_tools())[0]
+        assert listed["_meta"]["fastmcp"] == {"app": "lights", "tool_hash": hash_tool("lights", "switch")}
+        assert (await client.call_tool(hashed_backend_name("lights", "switch"), {})).text == "on"
+        for name in (hashed_backend_name("lights", "open"), hashed_backend_name("other", "switch")):
+            assert "Unknown tool" in (await client.call_tool(name, {}, raise_on_error=False)).text
+    assert parse_hashed_backend_name(hashed_backend_name("lights", "switch")) == (
+        hash_tool("lights", "switch"),
+        "switch",
+    )
+
+
+async def test_a_search_does_not_find_the_tools_of_pages() -> None:
+    app = FastMCPApp("lights")
+    app.tool("switch")(lights)
+    app.tool("shared", model=True)(lights)
+    mcp = FastMCP("Lights", providers=[app])
+    mcp.add_transform(RegexSearchTransform())
+    async with Client(mcp) as client:
+        result = await client.call_tool("search_tools", {"pattern": "s"})
+        assert [tool["name"] for tool in result.structured_content["result"]] == ["shared"]
+        assert (await client.call_tool("call_tool", {"name": "shared"})).text == "on"
+        refused = await client.call_tool("call_tool", {"name": "switch"})
+    assert refused.is_error
+    assert "Unknown tool: 'switch'" in refused.text
 
 
 def test_settings_have_names_of_python_and_of_the_protocol() -> None:

@@ -45,7 +45,7 @@ async def test_images_sounds_and_files_of_a_tool(tmp_path: Path) -> None:
         {"type": "image", "data": "cG5n", "mimeType": "image/png"},
         {"type": "audio", "data": "bXAz", "mimeType": "audio/mpeg"},
         {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "text"}},
-        {"type": "resource", "resource": {"uri": "file:///report", "mimeType": "application/pdf", "blob": "cGRm"}},
+        {"type": "resource", "resource": {"uri": "file:///report.pdf", "mimeType": "application/pdf", "blob": "cGRm"}},
         {"type": "text", "text": "and a text"},
     ]
     with pytest.raises(ValueError, match="either bytes or the path"):
@@ -60,7 +60,7 @@ def test_media_are_converted_to_blocks_with_the_attributes_of_the_protocol() -> 
     audio = Audio(data=b"mp3", format="mp3").to_audio_content()
     assert (audio.type, audio.data, audio.mimeType) == ("audio", "bXAz", "audio/mpeg")
     file = File(data=b"pdf", format="pdf", name="report").to_resource_content(mime_type="text/x")
-    assert (file.type, file.resource.uri, file.resource.mime_type) == ("resource", "file:///report", "text/x")
+    assert (file.type, file.resource.uri, file.resource.mime_type) == ("resource", "file:///report.pdf", "text/x")
 
 
 async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:

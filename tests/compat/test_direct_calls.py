@@ -29,7 +29,7 @@ async def test_calls_in_the_process_return_and_raise_what_fastmcp_does() -> None
     def never() -> str:
         return "never"
 
-    with pytest.raises(ToolError, match=r"^Tool 'never' execution timed out after 0.0s$"):
+    with pytest.raises(ToolError, match=r"^Error calling tool 'never': Tool 'never' execution timed out after 0.0s$"):
         await mcp.call_tool("never")
     order = uuid.uuid4()
     arguments = {"day": dt.date(2026, 1, 1), "by": dt.timedelta(days=1), "order": order}
@@ -37,5 +37,5 @@ async def test_calls_in_the_process_return_and_raise_what_fastmcp_does() -> None
     assert (result.content[0].text, result.meta) == (f"2026-01-02 {order}", MARK)
     with pytest.raises(NotFoundError):
         await mcp.call_tool("unknown")
-    with pytest.raises(ToolError, match=r"^Tool 'slow' execution timed out after 0.01s$"):
+    with pytest.raises(ToolError, match=r"^Error calling tool 'slow': Tool 'slow' execution timed out after 0.01s$"):
         await mcp.call_tool("slow")

@@ -8,7 +8,7 @@ import pytest
 from mcp import types
 
 from funcmcp import MCPError
-from funcmcp.compat import Context, FastMCP, MCPServer
+from funcmcp.compat import Context, FastMCP, MCPServer, PromptsAsTools, RegexSearchTransform, ResourcesAsTools
 from funcmcp.testing import Client
 
 QUESTION = types.ElicitRequest(
@@ -86,3 +86,40 @@ async def test_a_direct_call_returns_the_questions() -> None:
         assert result.request_state == "for tea"
     with pytest.raises(RuntimeError, match="Resource returned InputRequiredResult"):
         await Context(mcp_server=mcp).read_resource("shop://tea")
+
+
+CALLS_OF_OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("read_resource", {"uri": "shop://tea"}),
+    ("get_prompt", {"name": "answer", "arguments": {"name": "tea"}}),
+    ("call_tool", {"name": "answer", "arguments": {"name": "tea"}}),
+]
+"""Tools that call other components."""
+
+
+def asking_through_others() -> FastMCP:
+    mcp = asking(FastMCP)
+    mcp.add_transform(ResourcesAsTools(mcp))
+    mcp.add_transform(PromptsAsTools(mcp))
+    mcp.add_transform(RegexSearchTransform())
+    return mcp
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS_OF_OTHERS)
+async def test_a_component_that_a_tool_calls_reads_the_answers(tool: str, arguments: dict[str, Any]) -> None:
+    async with Client(asking_through_others(), revision="2026-07-28", elicit=reply) as client:
+        text = (await client.call_tool(tool, arguments)).content[0]["text"]
+    assert "tea: {'size': 'big'} for tea" in text
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS_OF_OTHERS)
+async def test_a_component_that_a_tool_calls_has_its_error_of_the_era(tool: str, arguments: dict[str, Any]) -> None:
+    async with Client(asking_through_others(), revision="2025-11-25", elicit=reply) as client:
+        with pytest.raises(MCPError, match="only exists at MCP 2026-07-28"):
+            await client.call_tool(tool, arguments)
+
+
+async def test_a_mounted_function_reads_the_answers() -> None:
+    mcp = FastMCP("Mall")
+    mcp.mount(asking(FastMCP), "shop")
+    async with Client(mcp, revision="2026-07-28", elicit=reply) as client:
+        assert (await client.call_tool("shop_answer", {"name": "tea"})).text == "tea: {'size': 'big'} for tea"

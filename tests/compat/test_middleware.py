@@ -430,7 +430,7 @@ REQUESTS = {
         ("tool", ToolError("t"), None, "t"),
         ("resource", ToolError("t"), -32603, "t"),
         ("prompt", ToolError("t"), -32603, "t"),
-        ("prompt", PromptError("p"), -32602, "p"),
+        ("prompt", PromptError("p"), -32603, "p"),
         ("resource", ValueError("no key"), -32603, "no key"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from funcmcp._compat.app_addresses import TOOL_HASH_META_KEY, hash_tool
 from funcmcp._compat.components import Tool
 from funcmcp._compat.local_provider import LocalProvider
 from funcmcp._compat.pages import Page
@@ -128,7 +129,28 @@ class FastMCPApp(LocalProvider):
         """
         visibility: list[Literal["app", "model"]] = ["app", "model"] if model else ["app"]
         options.setdefault("app", AppConfig(visibility=visibility))
-        return super().tool(name_or_fn, **options)
+        return self._tool(name_or_fn, options)
+
+    def _tool(self, name_or_fn: Any, options: dict[str, Any]) -> Any:
+        """Register a function as a tool of the app, or return the decorator that does it."""
+        if not callable(name_or_fn):
+            name = options.pop("name", None) or name_or_fn
+
+            def decorate(function: Callable[..., Any]) -> Any:
+                return self._tool(function, {**options, "name": name})
+
+            return decorate
+        name = options.pop("name", None) or getattr(name_or_fn, "__name__", None)
+        if name is None:
+            raise ValueError(f"Cannot determine tool name for {name_or_fn!r}")
+        meta = self._with_identity(options.pop("meta", None), name)
+        return super().tool(name_or_fn, name=name, meta=meta, **options)
+
+    def _with_identity(self, meta: dict[str, Any] | None, name: str) -> dict[str, Any]:
+        """Return the ``_meta`` of a tool with the names of the app and the hash of the tool."""
+        existing = meta or {}
+        identity = {"app": self.name, TOOL_HASH_META_KEY: hash_tool(self.name, name)}
+        return {**existing, "fastmcp": {**existing.get("fastmcp", {}), **identity}}
 
     def ui(self, name_or_fn: Any = None, /, *, app: AppConfig | None = None, **options: Any) -> Any:
         """Register a tool that the model calls to open a page.
@@ -144,7 +166,7 @@ class FastMCPApp(LocalProvider):
         if app is None or app.resource_uri is None:
             refuse_prefab()
         config = app if app.visibility is not None else app.model_copy(update={"visibility": ["model"]})
-        return super().tool(name_or_fn, app=config, **options)
+        return self._tool(name_or_fn, {**options, "app": config})
 
     def add_tool(self, tool: Tool | Callable[..., Any]) -> Any:
         """Register a function or a tool that the app's pages call."""
@@ -152,7 +174,7 @@ class FastMCPApp(LocalProvider):
             return self.tool(tool)
         meta = tool.options.get("meta") or {}
         ui = {"visibility": ["app"], **meta.get("ui", {})}
-        tool.options["meta"] = {**meta, "ui": ui}
+        tool.options["meta"] = self._with_identity({**meta, "ui": ui}, tool.name)
         return super().add_tool(tool)
 
 

@@ -680,7 +680,7 @@ def result_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _check_name(function: Callable[..., Any], name: str | None) -> None:
     """Raise ValueError if a component would have the name of a lambda."""
-    if name is None and function_name(function) == "<lambda>":
+    if not name and function_name(function) == "<lambda>":
         raise ValueError("You must provide a name for lambda functions")
 
 

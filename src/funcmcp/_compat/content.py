@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from funcmcp._authoring.results import content
@@ -133,8 +133,8 @@ class File(content.File):
         annotations: Any = None,
     ) -> None:
         mime_type = None if format is None else media_type_of_name(f"file.{format}")
-        if name is None and path is None:
-            name = f"file.{format or 'bin'}"
+        if path is None and not PurePath(name or "").suffix:
+            name = f"{name or 'resource'}.{(format or 'octet-stream').lower()}"
         super().__init__(data, path=path, name=name, mime_type=mime_type, **_annotations(annotations))
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data

@@ -7,7 +7,7 @@ import logging
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._compat.errors import NotFoundError, ValidationError, is_mcp_error, mcp_error
+from funcmcp._compat.errors import NotFoundError, PromptError, ResourceError, ValidationError, is_mcp_error, mcp_error
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND
@@ -82,7 +82,8 @@ class ErrorHandlingMiddleware(Middleware):
                 self.logger.error("Error in error callback: %s", failure)  # noqa: TRY400 - as FastMCP does
 
     def _transform_error(self, error: Exception, context: MiddlewareContext[Any]) -> Exception:
-        if is_mcp_error(error) or not self.transform_errors:
+        is_for_clients = is_mcp_error(error) and not isinstance(error, ResourceError | PromptError)
+        if is_for_clients or not self.transform_errors:
             return error
         kind: type[BaseException] = type(error if error.__cause__ is None else error.__cause__)
         if isinstance(error, ValidationError) or issubclass(kind, ValueError | TypeError | ValidationError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic_core import ValidationError as PydanticError
 
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
+from funcmcp._protocol.errors import INTERNAL_ERROR, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.catalog.registry import RegistrationError
@@ -39,7 +39,7 @@ class ResourceError(MCPError, FastMCPError):
     """A resource can't be read. Clients get a JSON-RPC error with the text."""
 
     def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
-        super().__init__(INVALID_PARAMS, str(message))
+        super().__init__(INTERNAL_ERROR, str(message))
 
 
 @public("funcmcp.compat")
@@ -57,7 +57,7 @@ class PromptError(MCPError, FastMCPError):
     """A prompt can't be made. Clients get a JSON-RPC error with the text."""
 
     def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
-        super().__init__(INVALID_PARAMS, str(message))
+        super().__init__(INTERNAL_ERROR, str(message))
 
 
 @public("funcmcp.compat")
@@ -195,6 +195,18 @@ def as_fastmcp_error(error: MCPError, failure: BaseException | None) -> MCPError
     if isinstance(failure, UnknownFeature | ResourceNotFound | NotFoundError):
         return MissingFeatureError(error.code, error.message, error.data)
     return error
+
+
+def raise_as_fastmcp(error: MCPError, failure: BaseException | None) -> NoReturn:
+    """Raise the error of a request as FastMCP's.
+
+    Args:
+        error: The error.
+        failure: What it was caused by: itself, if it is an error of FastMCP already.
+    """
+    if isinstance(failure, ResourceError | PromptError):
+        raise failure
+    raise as_fastmcp_error(error, failure) from failure
 
 
 def without_pydantic(error: Exception) -> Exception:

@@ -15,8 +15,8 @@ from funcmcp._app.direct_calls import DirectContext
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.editable import model_of
 from funcmcp._compat.input_required import is_input_required_type
-from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError
-from funcmcp._server.calls.rounds import Rounds
+from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
+from funcmcp._server.calls.rounds import NoRoundsError, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def answering_input(handler: Callable[..., Any], *, names_revision: bool = False
             rounds = request.channel
             if not isinstance(rounds, Rounds) or isinstance(request, DirectContext):
                 if names_revision and not request.client.revision.per_request:
-                    raise MCPError(INVALID_PARAMS, _era_error(request)) from error
+                    raise NoRoundsError(_era_error(request)) from error
                 raise
             wire = plain(error.result)
         state = wire.get("requestState")
@@ -89,7 +89,7 @@ def input_responses(request: RequestContext) -> dict[str, Any] | None:
 
     They are models of ``mcp.types`` if the program has loaded that module. Otherwise their members are attributes.
     """
-    if not isinstance(request.channel, Rounds) or request.outer is not None:
+    if not isinstance(request.channel, Rounds):
         return None
     return {key: _answer(answer) for key, answer in request.channel.responses.items()} or None
 
@@ -104,7 +104,7 @@ def _answer(wire: Any) -> Any:
 
 def request_state(request: RequestContext) -> str | None:
     """Return the state that the function returned in the round before; None in the first round."""
-    if not isinstance(request.channel, Rounds) or request.outer is not None:
+    if not isinstance(request.channel, Rounds):
         return None
     state = request.channel.carried.get(_STATE)
     return state if isinstance(state, str) else None

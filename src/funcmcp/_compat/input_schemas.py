@@ -104,6 +104,10 @@ def dereferenced(schema: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+_REFERRING = frozenset({"$ref", "discriminator"})
+"""Members that name definitions. The schema is the same without a ``discriminator`` of OpenAPI."""
+
+
 class _TooLargeError(Exception):
     """A schema refers to itself, or would become too large."""
 
@@ -136,7 +140,7 @@ class _Expansion:
         self._parts += 1
         if self._parts > _MAX_PARTS:
             raise _TooLargeError
-        expanded = {name: self.of(value, inside) for name, value in node.items() if name != "$ref"}
+        expanded = {name: self.of(value, inside) for name, value in node.items() if name not in _REFERRING}
         reference = node.get("$ref")
         if reference is None:
             return expanded

@@ -18,7 +18,7 @@ from funcmcp._compat.editable import (
     PromptAnswer,
     ReadResult,
 )
-from funcmcp._compat.errors import ToolError, WrongArgumentsError, as_fastmcp_error
+from funcmcp._compat.errors import ToolError, WrongArgumentsError, raise_as_fastmcp
 from funcmcp._compat.listed_components import ListedTool
 from funcmcp._compat.middleware import MalformedParams
 from funcmcp._protocol import objects
@@ -173,7 +173,7 @@ def value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
     """Return an answer as FastMCP's middleware gets it; raise what the request failed with, caused by *failure*."""
     error = reply.message().get("error")
     if error is not None:
-        raise as_fastmcp_error(MCPError(error["code"], error["message"], error.get("data")), failure) from failure
+        raise_as_fastmcp(MCPError(error["code"], error["message"], error.get("data")), failure)
     result = reply.result() or {}
     if method == "tools/call" and "content" in result:
         call_result = objects.CallToolResult(result)

@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._compat.app_addresses import is_app_tool_with_identity
 from funcmcp._compat.components import Resource, ResourceTemplate
 from funcmcp._compat.transforms import native_transforms
 from funcmcp._compat.visibility import component_rule
@@ -89,6 +90,17 @@ class Provider:
     async def get_tool(self, name: str, version: Any = None) -> Any:
         """Return a tool by its name after the transforms; None if there is none."""
         return await self._got("get_tool", self._get_tool, name, version)
+
+    async def get_tool_by_hash(self, tool_hash: str, tool_name: str) -> Any:
+        """Return the tool of an app that its pages call, after the transforms; None if there is none.
+
+        Args:
+            tool_hash: The hash of the tool.
+            tool_name: The tool's name in the app.
+        """
+        del tool_name  # a transform may have changed it
+        tools = await self.list_tools()
+        return newest((tool for tool in tools if is_app_tool_with_identity(tool, tool_hash)), None)
 
     async def list_resources(self) -> Sequence[Any]:
         """Return the resources after the transforms."""

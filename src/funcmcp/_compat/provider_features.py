@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from funcmcp._compat.app_addresses import parse_hashed_backend_name
 from funcmcp._compat.provider import rules_of
 from funcmcp._compat.transforms import is_enabled
 from funcmcp._providers.provider import Provider as NativeProvider
@@ -73,6 +74,12 @@ class Source:
 
     async def feature(self, kind: type, key: str) -> AnyFeature | None:
         """Return the feature that clients see under a name, or that reads a URI; None if there is none."""
+        identity = parse_hashed_backend_name(key) if kind is Tool else None
+        if identity is not None:
+            component = await self.provider.get_tool_by_hash(*identity)
+            tools: list[Any] = [] if component is None else self._shown(component)
+            if tools:
+                return replace(tools[0], name=key)  # type: ignore[no-any-return] # a copy of a Tool
         for transform in reversed(self._native_transforms):
             source_key = getattr(transform, "source_key", None)
             key = key if source_key is None else source_key(kind, key)

@@ -27,7 +27,10 @@ class TextResource(Resource):
         self.text: str = text
 
     def _source(self) -> Callable[..., Any]:
-        return self.load
+        def load() -> str:  # without a docstring, which would be the description
+            return self.load()
+
+        return load
 
     def load(self) -> str:
         """Return the text."""

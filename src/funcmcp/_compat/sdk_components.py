@@ -48,8 +48,8 @@ class Tool(components.Tool):
 
     @property
     def description(self) -> str:
-        """The description: the option, or the docstring."""
-        return super().description or ""
+        """The description: the option, or the docstring with its part about arguments, which schemas do not have."""
+        return self.options.get("description") or getattr(self.fn, "__doc__", None) or ""
 
     @property
     def is_async(self) -> bool:
@@ -102,8 +102,8 @@ class Prompt(components.Prompt):
 
     @property
     def description(self) -> str:
-        """The description: the option, or the docstring."""
-        return super().description or ""
+        """The description: the option, or the docstring with its part about arguments, which schemas do not have."""
+        return self.options.get("description") or getattr(self.fn, "__doc__", None) or ""
 
     async def render(  # type: ignore[override] # what the SDK's returns
         self, arguments: dict[str, Any] | None, context: Context | None = None

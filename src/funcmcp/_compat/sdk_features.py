@@ -154,7 +154,7 @@ def sdk_prompt(prompt: Prompt, component: Component, report: Report) -> Prompt:
 
     @functools.cache
     def describe() -> dict[str, Any]:
-        return without(described(prompt.describe(), component), "annotations")
+        return {"arguments": [], **without(described(prompt.describe(), component), "annotations")}
 
     async def handle(request: RequestContext, arguments: dict[str, str]) -> Any:
         required = {item["name"] for item in describe().get("arguments", ()) if item.get("required")}

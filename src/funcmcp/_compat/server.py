@@ -175,6 +175,9 @@ class FastMCP(ServerRegistration):
         """The server's version."""
         return self._mcp_server.version
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @property
     def title(self) -> str | None:
         """The title for people. Choose it in the constructor."""
@@ -303,6 +306,10 @@ class FastMCP(ServerRegistration):
         check_not_classmethod(name_or_fn, kind.kind)
         if name_or_fn is not None and options.get("name") is not None and not callable(name_or_fn):
             raise TypeError("Cannot specify both a name as first argument and as keyword argument. Pass one of them.")
+        if not (name_or_fn is None or isinstance(name_or_fn, str) or callable(name_or_fn)):
+            raise TypeError(
+                f"First argument to @{kind.kind} must be a function, string, or None, got {type(name_or_fn)}"
+            )
         if callable(name_or_fn):
             self.register(kind(name_or_fn, options.pop("name", None), **options))
             return name_or_fn

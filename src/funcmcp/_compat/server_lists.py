@@ -9,7 +9,7 @@ from funcmcp._compat.content import PromptResult, meta_of
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
-from funcmcp._compat.errors import NotFoundError, as_fastmcp_error
+from funcmcp._compat.errors import NotFoundError, raise_as_fastmcp
 from funcmcp._compat.listed_components import ListedTool, with_tags
 from funcmcp._compat.live_components import live
 from funcmcp._compat.overrides import pending_of
@@ -298,7 +298,7 @@ class ServerLists(ServerMiddleware):
         try:
             return ReadResult(await super().read_resource(uri, **options))
         except MCPError as error:
-            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+            raise_as_fastmcp(error, error.__cause__)
 
     async def render_prompt(
         self,
@@ -327,7 +327,7 @@ class ServerLists(ServerMiddleware):
         try:
             answer = PromptAnswer(await self.rendered(name, texts_of(arguments), **options))
         except MCPError as error:
-            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+            raise_as_fastmcp(error, error.__cause__)
         if "input_requests" in answer or answer.get("resultType") == "input_required":
             return answer
         return PromptResult(answer.messages, answer.description, meta_of(answer))

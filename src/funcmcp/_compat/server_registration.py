@@ -19,7 +19,7 @@ from funcmcp._compat.options import component_options, ignored_component_options
 from funcmcp._compat.server_contexts import ServerContexts
 from funcmcp._compat.transports import note_ignored
 from funcmcp._compat.versions import check_mixing
-from funcmcp._compat.wire_meta import described_by_fastmcp
+from funcmcp._compat.wire_meta import as_listed, with_tags_in_meta
 from funcmcp._server.catalog import features
 from funcmcp._server.catalog.visibility import kind_of
 
@@ -113,7 +113,10 @@ class ServerRegistration(ServerContexts):
         feature = component.finished(self._feature(component, options))
         feature = replace(feature, handler=self._with_context(feature.handler), shown_if=condition_of(component))
         if not self.is_of_sdk:
-            feature = described_by_fastmcp(feature, component, sends_tags=self._sends_tags)
+            feature = as_listed(feature, component.kind, has_title=component.title is not None)
+        if self._sends_tags:
+            feature = with_tags_in_meta(feature, component.tags)
+        if not self.is_of_sdk:
             feature = replace(feature, failure_start=partial(failure_start, component))
         return feature if self._completion is None else with_completion(feature, self._completion)
 
@@ -125,7 +128,8 @@ class ServerRegistration(ServerContexts):
             options: Its options without those that change nothing here.
         """
         feature = made_feature(self, component, options)
-        return replace(feature, handler=answering_input(feature.handler, names_revision=not self.is_of_sdk))
+        handler = feature.handler
+        return replace(feature, handler=answering_input(handler, names_revision=not self.is_of_sdk))
 
     def registered_components(self) -> list[Component]:
         """Return the components that were registered and not removed."""

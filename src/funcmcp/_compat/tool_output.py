@@ -112,8 +112,8 @@ class ToolOutput:
             return {}
         if not isinstance(structured, dict):
             raise ValueError(  # noqa: TRY004 - as FastMCP does
-                f"structured_content must be a dict or None. Got {type(structured).__name__}. Tools should wrap "
-                "non-dict values based on their output_schema."
+                f"structured_content must be a dict or None. Got {type(structured).__name__}: {structured!r}. "
+                "Tools should wrap non-dict values based on their output_schema."
             )
         return {"structuredContent": structured}
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.features.tools import make_tool
+from funcmcp._compat.annotations import plain
 from funcmcp._compat.errors import ToolError
 from funcmcp._compat.functions import adapted, with_all_arguments
 from funcmcp._compat.tool_output import INFERRED, ToolOutput, finished
+from funcmcp._objects.mappings import without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +58,8 @@ def make_marked_tool(component: Tool, options: Any, services: Services) -> Any:
         input_schema = functools.partial(_input_schema, function)
     else:
         input_schema = functools.partial(_only_dereferenced, handwritten)
-    definition = functools.partial(_definition, tool, input_schema, output)
+    annotations = plain(component.options.get("annotations")) or {}
+    definition = functools.partial(_definition, tool, input_schema, output, annotations.get("title"))
     limit = tool.time_limit
     if limit is not None and options.get("timeout") is not None:
         limit = limit._replace(error=timeout_error(component.name, limit.seconds))
@@ -83,12 +86,18 @@ def _timed_out(tool: str) -> Any:
 
 def timeout_error(tool: str, seconds: float) -> str:
     """Return the text of the error of a call that took too long."""
-    return f"Tool {tool!r} execution timed out after {seconds}s"
+    return f"Error calling tool {tool!r}: Tool {tool!r} execution timed out after {seconds}s"
 
 
-def _definition(tool: Any, input_schema: Callable[[], dict[str, Any] | None], output: ToolOutput) -> dict[str, Any]:
-    """Return the definition of a tool with its schemas."""
+def _definition(
+    tool: Any, input_schema: Callable[[], dict[str, Any] | None], output: ToolOutput, title_of_hints: str | None
+) -> dict[str, Any]:
+    """Return the definition of a tool with its schemas, and with the title in its annotations that the author chose."""
     definition: dict[str, Any] = dict(tool.describe())
+    title = {"title": title_of_hints} if title_of_hints else {}
+    annotations = {**without(definition.pop("annotations", {}), "title"), **title}
+    if annotations:
+        definition["annotations"] = annotations
     schema = input_schema()
     if schema is not None:
         definition["inputSchema"] = schema

@@ -15,7 +15,7 @@ from funcmcp._compat.errors import ValidationError
 from funcmcp._compat.functions import takes_any_name, without_spread
 from funcmcp._compat.listed_components import ListedTool
 from funcmcp._compat.schema_merging import described, merged, schema_of_arguments
-from funcmcp._objects.mappings import without
+from funcmcp._objects.mappings import only, without
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
@@ -317,6 +317,8 @@ def _options_of(parent: Any) -> dict[str, Any]:
         )
     else:
         inherited = {name: parent.get(name) for name in ("title", "icons", "annotations") if parent.get(name)}
+        if parent.source.component is not None:  # without what its server has added
+            inherited = only(parent.source.component.options, ("title", "icons", "annotations"))
         inherited["tags"] = parent.tags
     return {**inherited, "description": parent.description}
 
@@ -324,7 +326,7 @@ def _options_of(parent: Any) -> dict[str, Any]:
 def _changed_meta(meta: Any, change: Any) -> dict[str, Any] | None:
     """Return the ``_meta`` of a changed tool, which keeps the members that describe the tool itself."""
     if change is NOT_SET:
-        return None if meta is None else dict(meta)
+        return dict(meta or {}) or None
     kept = {name: dict(meta[name]) for name in _KEPT_META if isinstance((meta or {}).get(name), dict) and meta[name]}
     if change is None:
         return kept or None

@@ -14,8 +14,10 @@ from funcmcp._compat.components import Tool
 from funcmcp._compat.tool_transforms import ArgTransform
 from funcmcp._compat.versions import VersionSpec
 from funcmcp._compat.visibility import ComponentRule, component_rule
+from funcmcp._compat.wire_meta import with_tags_in_meta
 from funcmcp._objects.mappings import without_none
 from funcmcp._objects.public_names import public
+from funcmcp._server.catalog.features import Tool as NativeTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -470,7 +472,12 @@ class ToolTransform(BuiltInTransform):
             options = {option: value for option, value in change.options.items() if option != "arguments"}
             options = without_none({**options, "tags": change.tags or None})
             changes[name] = ToolChange(**options, arguments=arguments or None)
-        return [NativeTransform(changes)]
+        tags = {change.name or name: change.tags for name, change in self._transforms.items() if change.tags}
+
+        def tagged(feature: AnyFeature) -> AnyFeature:
+            return with_tags_in_meta(feature, tags.get(feature.key, ())) if isinstance(feature, NativeTool) else feature
+
+        return [NativeTransform(changes), tagged] if tags else [NativeTransform(changes)]
 
     def rules(self) -> list[ComponentRule]:
         """Return the rules for the tools that are shown or hidden."""

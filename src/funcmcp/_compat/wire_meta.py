@@ -1,4 +1,4 @@
-"""What FastMCP sends of a component: its titles, and its tags in ``_meta.fastmcp``."""
+"""What FastMCP sends of a component in ``_meta.fastmcp``."""
 
 from __future__ import annotations
 
@@ -6,39 +6,34 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._objects.mappings import without
-
 if TYPE_CHECKING:
-    from funcmcp._compat.components import Component
+    from collections.abc import Collection
 
 
-def described_by_fastmcp(feature: Any, component: Component, *, sends_tags: bool) -> Any:
-    """Return a feature with the definition that FastMCP sends of a component.
-
-    Args:
-        feature: The feature.
-        component: The component.
-        sends_tags: Whether ``_meta.fastmcp`` names the tags of a component that has some.
-    """
-    describe = functools.partial(_described, feature.describe, component, sends_tags=sends_tags)
-    return replace(feature, describe=functools.cache(describe))
+def as_listed(feature: Any, kind: str, *, has_title: bool) -> Any:
+    """Return a feature whose definition has what FastMCP lists: a default title for tools only, and all arguments."""
+    if kind == "tool":
+        return feature
+    return replace(feature, describe=functools.cache(functools.partial(_listed, feature.describe, kind, has_title)))
 
 
-def _described(describe: Any, component: Component, *, sends_tags: bool) -> dict[str, Any]:
-    definition: dict[str, Any] = describe()
-    if not component.title:
-        definition = _with_default_title(definition, component.kind)
-    if not sends_tags or not component.tags:
-        return definition
+def _listed(describe: Any, kind: str, has_title: bool) -> dict[str, Any]:  # noqa: FBT001 - of a partial
+    definition = dict(describe())
+    if not has_title:
+        definition.pop("title", None)
+    return {"arguments": [], **definition} if kind == "prompt" else definition
+
+
+def with_tags_in_meta(feature: Any, tags: Collection[str]) -> Any:
+    """Return a feature whose ``_meta.fastmcp`` names its tags; unchanged if it has none."""
+    if not tags:
+        return feature
+    return replace(feature, describe=functools.cache(functools.partial(_tagged, feature.describe, sorted(tags))))
+
+
+def _tagged(describe: Any, tags: list[str]) -> dict[str, Any]:
+    definition = dict(describe())
     meta = dict(definition.get("_meta") or {})
     inner = meta.get("fastmcp")
-    meta["fastmcp"] = {**(inner if isinstance(inner, dict) else {}), "tags": sorted(component.tags)}
+    meta["fastmcp"] = {**(inner if isinstance(inner, dict) else {}), "tags": tags}
     return {**definition, "_meta": meta}
-
-
-def _with_default_title(definition: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return a definition with the title of a component without one: tools have their name, the others none."""
-    if kind != "tool":
-        return without(definition, "title")
-    title = (definition.get("annotations") or {}).get("title")
-    return {**definition, "title": title or definition["name"].replace("_", " ").replace("-", " ").title()}

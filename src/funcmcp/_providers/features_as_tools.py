@@ -20,6 +20,7 @@ from funcmcp._protocol.errors import MISSING_CLIENT_CAPABILITY, MCPError, ToolEr
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._server.authorization import Guard, guard_for
+from funcmcp._server.calls.rounds import NoRoundsError
 from funcmcp._server.catalog.features import Prompt, RawResponse, ResourceTemplate, Tool
 from funcmcp._server.catalog.transformed import Transform
 from funcmcp._serving.composition import runtime_of
@@ -288,7 +289,7 @@ async def asked(
     try:
         result = await _result_of(server, context, method, params)
     except MCPError as error:
-        if error.code == MISSING_CLIENT_CAPABILITY:
+        if error.code == MISSING_CLIENT_CAPABILITY or isinstance(context.error, NoRoundsError):
             raise
         raise ToolError(error.message) from error
     if result.get("resultType") == "input_required":

@@ -22,7 +22,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp._protocol.answers import read_answer
-from funcmcp._protocol.errors import InvalidParams, ToolError
+from funcmcp._protocol.errors import INVALID_PARAMS, InvalidParams, MCPError, ToolError
 from funcmcp._server.exception_groups import members_of
 from funcmcp._state.records import VERSION, to_record, value_of
 
@@ -67,6 +67,17 @@ class InputRequired(RunEnded):
     def result(self) -> dict[str, Any]:
         """Return the InputRequiredResult."""
         return {"inputRequests": self.questions, "requestState": self.state}
+
+
+class NoRoundsError(MCPError):
+    """A feature ends its run with questions of its own, which no client of the handshake era takes.
+
+    Args:
+        message: The text.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(INVALID_PARAMS, message)
 
 
 class UsedStates:

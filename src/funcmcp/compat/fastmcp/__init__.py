@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.global_settings import settings as settings
     from funcmcp.compat import Context as Context
     from funcmcp.compat import FastMCP as FastMCP
+    from funcmcp.compat import FastMCPApp as FastMCPApp
     from funcmcp.compat import FastMCPDeprecationWarning as FastMCPDeprecationWarning
     from funcmcp.compat.fastmcp.client import Client as Client
     from funcmcp.compat.fastmcp import apps as apps
@@ -36,6 +37,7 @@ else:
         "funcmcp.compat": [
             "Context",
             "FastMCP",
+            "FastMCPApp",
             "FastMCPDeprecationWarning",
         ],
         "funcmcp.compat.fastmcp.client": [

@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp import MCPError as MCPError
     from funcmcp.compat import McpError as McpError
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp": [
+            "MCPError",
+        ],
         "funcmcp.compat": [
             "McpError",
         ],
