@@ -35,6 +35,8 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
         "funcmcp.compat.fastmcp.client": ["Client"],
     },
     "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
+    "fastmcp.telemetry": {"funcmcp._compat.tracers": ["get_tracer"]},
+    "fastmcp.utilities.auth": {"funcmcp._compat.scope_texts": ["parse_scopes"]},
     "fastmcp.server.providers.addressing": {
         "funcmcp._compat.app_addresses": [
             "HASH_LENGTH",
@@ -51,6 +53,7 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},
     "fastmcp.utilities.tests": {
         "funcmcp._compat.global_settings": ["temporary_settings"],
+        "funcmcp._compat.original_clients": ["asgi_client", "asgi_server"],
         "funcmcp._compat.served_in_tests": ["run_server_async", "run_server_in_process"],
     },
     "fastmcp.contrib.mcp_mixin": _MIXIN,
@@ -104,6 +107,7 @@ CLIENTS = [
     "fastmcp.client.transports.memory",
     "fastmcp.client.transports.sse",
     "fastmcp.client.transports.stdio",
+    "fastmcp.utilities.asgi_transport",
     "mcp.client",
     "mcp.client.auth",
     "mcp.client.auth.exceptions",

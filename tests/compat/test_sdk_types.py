@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.compat import FastMCP
+from funcmcp.compat import Context, FastMCP
 from funcmcp.compat.mcp import types
 from funcmcp.testing import Client
 
@@ -73,3 +73,71 @@ async def test_a_prompt_and_a_resource_may_return_them() -> None:
         assert prompt["messages"] == [{"role": "assistant", "content": {"type": "text", "text": "a"}}]
         resource = await client.read_resource("data://a")
         assert resource["contents"] == [{"uri": "data://a", "mimeType": "text/plain", "text": "a"}]
+
+
+QUESTIONS = {
+    "form": types.ElicitRequest(
+        params=types.ElicitRequestFormParams(message="Size?", requested_schema={"type": "object"})
+    ),
+    "model": types.CreateMessageRequest(
+        params=types.CreateMessageRequestParams(
+            messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Hi"))], max_tokens=9
+        )
+    ),
+    "roots": types.ListRootsRequest(),
+}
+
+
+async def test_a_tool_may_return_questions_of_them() -> None:
+    mcp = FastMCP("questions")
+
+    @mcp.tool
+    async def ask(ctx: Context) -> str | types.InputRequiredResult:
+        if ctx.input_responses is None:
+            return types.InputRequiredResult(input_requests=QUESTIONS, request_state="asked")
+        return f"{ctx.request_state}: {ctx.input_responses['form'].content['size']}"
+
+    async with Client(mcp, revision="2026-07-28") as client:
+        first = await client.request("tools/call", {"name": "ask", "arguments": {}})
+        answers = {
+            "form": {"action": "accept", "content": {"size": "big"}},
+            "model": {"role": "assistant", "content": {"type": "text", "text": "Hello"}, "model": "m"},
+            "roots": {"roots": []},
+        }
+        second = {"inputResponses": answers, "requestState": first["requestState"]}
+        result = await client.request("tools/call", {"name": "ask", "arguments": {}, **second})
+    assert {name: question["method"] for name, question in first["inputRequests"].items()} == {
+        "form": "elicitation/create",
+        "model": "sampling/createMessage",
+        "roots": "roots/list",
+    }
+    assert first["inputRequests"]["form"]["params"] == {
+        "mode": "form",
+        "message": "Size?",
+        "requestedSchema": {"type": "object"},
+    }
+    assert result["content"] == [{"type": "text", "text": "asked: big"}]
+
+
+@pytest.mark.parametrize(
+    "notification",
+    [
+        types.ToolListChangedNotification(),
+        types.PromptListChangedNotification(),
+        types.ResourceListChangedNotification(),
+        types.ResourceUpdatedNotification(params=types.ResourceUpdatedNotificationParams(uri="a://b")),
+    ],
+)
+async def test_a_tool_may_send_notifications_of_them(notification: Any) -> None:
+    mcp = FastMCP("notifications")
+
+    @mcp.tool
+    async def notify(ctx: Context) -> None:
+        await ctx.send_notification(notification)
+
+    received: list[Any] = []
+    async with Client(mcp, revision="2025-11-25", on_notification=received.append) as client:
+        await client.call_tool("notify")
+    (message,) = received
+    sent = {name: message[name] for name in ("method", "params") if message.get(name)}
+    assert sent == notification.model_dump(by_alias=True, exclude_none=True)

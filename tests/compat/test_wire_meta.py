@@ -1,4 +1,4 @@
-"""What FastMCP sends of a component in ``_meta.fastmcp``."""
+"""What FastMCP sends of a component: its titles, and its tags in ``_meta.fastmcp``."""
 
 from __future__ import annotations
 
@@ -27,6 +27,30 @@ async def test_clients_get_the_tags(make: type[FastMCP], options: dict[str, Any]
         (resource,) = await client.list_resources()
     assert tool.meta == meta
     assert ("fastmcp" in resource.meta) == ("fastmcp" in meta)
+
+
+@pytest.mark.parametrize(
+    ("make", "title", "tool_title", "other_title"),
+    [
+        (FastMCP, None, "Get Url", None),
+        (FastMCP, "Chosen", "Chosen", "Chosen"),
+        (MCPServer, None, None, None),
+        (MCPServer, "Chosen", "Chosen", "Chosen"),
+    ],
+)
+async def test_only_tools_of_fastmcp_have_a_title_by_default(
+    make: type[FastMCP], title: str | None, tool_title: str | None, other_title: str | None
+) -> None:
+    mcp = make("titles")
+    mcp.tool(name="get_url", title=title)(lambda: 1)
+    mcp.prompt(name="get_url", title=title)(lambda: "p")
+    mcp.resource("a://b", name="get_url", title=title)(lambda: "b")
+    mcp.resource("a://b/{c}", name="get_url", title=title)(lambda c: "b")
+    async with Client(mcp) as client:
+        (tool,), (prompt,) = await client.list_tools(), await client.list_prompts()
+        (resource,), (template,) = await client.list_resources(), await client.list_resource_templates()
+    assert tool.title == tool_title
+    assert [item.title for item in (prompt, resource, template)] == [other_title] * 3
 
 
 async def test_lists_have_titles_of_tools_only_and_all_arguments() -> None:

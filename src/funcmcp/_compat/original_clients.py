@@ -21,6 +21,7 @@ from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat import errors
 from funcmcp._compat.authorization import is_in_memory
 from funcmcp._compat.module_trees import is_submodule
+from funcmcp._objects.public_names import public
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
 
@@ -250,6 +251,58 @@ async def create_connected_server_and_client_session(server: Any, *args: Any, **
     async with client_streams(server) as streams, original("mcp").ClientSession(*streams, *args, **options) as session:
         await session.initialize()
         yield session
+
+
+@public("funcmcp.compat.fastmcp.utilities.tests")
+@contextlib.asynccontextmanager
+async def asgi_server(
+    server: Any, transport: str = "http", path: str | None = None, **options: Any
+) -> AsyncIterator[Any]:
+    """Serve a server over HTTP in this process without a socket. The block gets FastMCP's object with its clients.
+
+    Args:
+        server: The server.
+        transport: ``"http"``, ``"streamable-http"`` or ``"sse"``.
+        path: The path of the endpoint; by default ``/mcp``, or ``/sse``.
+        options: Other options of ``http_app``.
+    """
+    helpers = original("fastmcp.utilities.tests")
+    server_class = helpers.ASGIServer
+
+    class Served(server_class):  # type: ignore[misc,valid-type] # of a package that is imported late
+        def client(self, *, headers: Any = None, auth: Any = None, **options: Any) -> Any:
+            return fastmcp_client()(self.transport(headers=headers, auth=auth), **options)
+
+    async with helpers.asgi_server(server, transport, path, **options) as served:
+        yield Served(served.url, served.app, served.transport_type)
+
+
+@public("funcmcp.compat.fastmcp.utilities.tests")
+@contextlib.asynccontextmanager
+async def asgi_client(
+    server: Any,
+    transport: str = "http",
+    path: str | None = None,
+    *,
+    headers: Any = None,
+    auth: Any = None,
+    **options: Any,
+) -> AsyncIterator[Any]:
+    """Serve a server as `asgi_server` does. The block gets a client of FastMCP that is connected to it.
+
+    Args:
+        server: The server.
+        transport: ``"http"``, ``"streamable-http"`` or ``"sse"``.
+        path: The path of the endpoint; by default ``/mcp``, or ``/sse``.
+        headers: Headers of each request.
+        auth: The sign-in of the client.
+        options: Other options of the client.
+    """
+    async with (
+        asgi_server(server, transport, path) as served,
+        served.client(headers=headers, auth=auth, **options) as client,
+    ):
+        yield client
 
 
 _OWN: dict[tuple[str, str], Callable[[], Any]] = {

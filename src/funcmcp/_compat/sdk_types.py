@@ -439,6 +439,108 @@ class ListRootsResult(Result):
     roots: list[Root]
 
 
+# Requests and notifications that servers make
+
+
+class ElicitRequestFormParams(_WithMeta):
+    """A form for the user."""
+
+    mode: Literal["form"] = "form"
+    message: str
+    requested_schema: dict[str, Any]
+
+
+ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
+
+
+class ElicitRequest(MCPModel):
+    """A question to the user."""
+
+    method: Literal["elicitation/create"] = "elicitation/create"
+    params: ElicitRequestParams
+
+
+class CreateMessageRequestParams(_WithMeta):
+    """Messages for the client's model, and how it should answer."""
+
+    messages: list[SamplingMessage]
+    model_preferences: ModelPreferences | None = None
+    system_prompt: str | None = None
+    include_context: IncludeContext | None = None
+    temperature: float | None = None
+    max_tokens: int
+    stop_sequences: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    tools: list[Tool] | None = None
+    tool_choice: ToolChoice | None = None
+
+
+class CreateMessageRequest(MCPModel):
+    """A question to the client's model."""
+
+    method: Literal["sampling/createMessage"] = "sampling/createMessage"
+    params: CreateMessageRequestParams
+
+
+class ListRootsRequest(MCPModel):
+    """A question for the client's roots."""
+
+    method: Literal["roots/list"] = "roots/list"
+    params: _WithMeta | None = None
+
+
+InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
+InputRequests: TypeAlias = dict[str, InputRequest]
+InputResponse: TypeAlias = CreateMessageResultWithTools | CreateMessageResult | ListRootsResult | ElicitResult
+InputResponses: TypeAlias = dict[str, InputResponse]
+
+
+class InputRequiredResult(Result):
+    """Questions to the client, whose answers are in the next call of the function."""
+
+    result_type: Literal["input_required"] = "input_required"
+    input_requests: InputRequests | None = None
+    request_state: str | None = None
+
+
+class NotificationParams(_WithMeta):
+    """The parameters of a notification."""
+
+
+class ToolListChangedNotification(MCPModel):
+    """The list of tools has changed."""
+
+    method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
+    params: NotificationParams | None = None
+
+
+class PromptListChangedNotification(MCPModel):
+    """The list of prompts has changed."""
+
+    method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
+    params: NotificationParams | None = None
+
+
+class ResourceListChangedNotification(MCPModel):
+    """The list of resources has changed."""
+
+    method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
+    params: NotificationParams | None = None
+
+
+class ResourceUpdatedNotificationParams(NotificationParams):
+    """The resource that has changed."""
+
+    uri: str
+
+
+class ResourceUpdatedNotification(MCPModel):
+    """A resource has changed."""
+
+    method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
+    params: ResourceUpdatedNotificationParams
+
+
 class ErrorData(MCPModel):
     """A JSON-RPC error."""
 

@@ -31,6 +31,11 @@ _TYPES = {
 _MAX_TEXT = 1000
 
 
+def makes_spans(mode: str | None) -> bool:
+    """Return whether there are spans in a ``telemetry_mode`` of FastMCP. None: the mode of the environment."""
+    return (mode or os.environ.get("FASTMCP_TELEMETRY_MODE") or "native") == "native"
+
+
 class UnaskedSpans:
     """The middleware that makes the spans.
 
@@ -43,7 +48,7 @@ class UnaskedSpans:
     """
 
     def __init__(self, server: str, mode: str | None) -> None:
-        self.is_off: bool = (mode or os.environ.get("FASTMCP_TELEMETRY_MODE") or "native") != "native"
+        self.is_off: bool = not makes_spans(mode)
         self._server = server
         self._trace: Middleware | None = None
 

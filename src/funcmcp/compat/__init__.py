@@ -687,7 +687,14 @@ _ELSEWHERE = {
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
     "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
+    "Choice": "Use await ctx.elicit(...) with a list of choices.",
+    "FormInput": "Use await ctx.elicit(...) with a model.",
+    "GenerativeUI": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
+    "Skill": "Write the skill into a folder, and use SkillsDirectoryProvider or mcp.add_skills.",
+    "SkillCatalogProvider": "Write the skills into a folder, and use SkillsDirectoryProvider or mcp.add_skills.",
+    "SkillManifestProvider": "Write the skills into a folder, and use SkillsDirectoryProvider or mcp.add_skills.",
     "SessionId": "Use funcmcp.state.StateHandle.",
+    "SessionProvider": "Use funcmcp.state.StateHandle.",
     "UserSession": "Use context.state of funcmcp.Context.",
 }
 """Names of other frameworks that are not here, and what to use."""

@@ -4,5 +4,11 @@ from typing import TYPE_CHECKING
 
 from funcmcp._compat.module_trees import names_of
 
-if not TYPE_CHECKING:
-    __getattr__, __dir__, __all__ = names_of(__name__, {})
+if TYPE_CHECKING:
+    from funcmcp._compat.scope_texts import parse_scopes as parse_scopes
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp._compat.scope_texts": [
+            "parse_scopes",
+        ],
+    })

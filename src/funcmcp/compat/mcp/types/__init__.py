@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import CompletionArgument as CompletionArgument
     from funcmcp._compat.sdk_types import CompletionContext as CompletionContext
     from funcmcp._compat.sdk_types import ContentBlock as ContentBlock
+    from funcmcp._compat.sdk_types import CreateMessageRequest as CreateMessageRequest
+    from funcmcp._compat.sdk_types import CreateMessageRequestParams as CreateMessageRequestParams
     from funcmcp._compat.sdk_types import CreateMessageResult as CreateMessageResult
     from funcmcp._compat.sdk_types import CreateMessageResultWithTools as CreateMessageResultWithTools
+    from funcmcp._compat.sdk_types import ElicitRequest as ElicitRequest
+    from funcmcp._compat.sdk_types import ElicitRequestFormParams as ElicitRequestFormParams
+    from funcmcp._compat.sdk_types import ElicitRequestParams as ElicitRequestParams
     from funcmcp._compat.sdk_types import ElicitRequestURLParams as ElicitRequestURLParams
     from funcmcp._compat.sdk_types import ElicitResult as ElicitResult
     from funcmcp._compat.sdk_types import EmbeddedResource as EmbeddedResource
@@ -33,10 +38,16 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import ImageContent as ImageContent
     from funcmcp._compat.sdk_types import Implementation as Implementation
     from funcmcp._compat.sdk_types import IncludeContext as IncludeContext
+    from funcmcp._compat.sdk_types import InputRequest as InputRequest
+    from funcmcp._compat.sdk_types import InputRequests as InputRequests
+    from funcmcp._compat.sdk_types import InputRequiredResult as InputRequiredResult
+    from funcmcp._compat.sdk_types import InputResponse as InputResponse
+    from funcmcp._compat.sdk_types import InputResponses as InputResponses
     from funcmcp._compat.sdk_types import JSONRPC_VERSION as JSONRPC_VERSION
     from funcmcp._compat.sdk_types import ListPromptsResult as ListPromptsResult
     from funcmcp._compat.sdk_types import ListResourceTemplatesResult as ListResourceTemplatesResult
     from funcmcp._compat.sdk_types import ListResourcesResult as ListResourcesResult
+    from funcmcp._compat.sdk_types import ListRootsRequest as ListRootsRequest
     from funcmcp._compat.sdk_types import ListRootsResult as ListRootsResult
     from funcmcp._compat.sdk_types import ListToolsResult as ListToolsResult
     from funcmcp._compat.sdk_types import LoggingLevel as LoggingLevel
@@ -44,11 +55,13 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import MISSING_REQUIRED_CLIENT_CAPABILITY as MISSING_REQUIRED_CLIENT_CAPABILITY
     from funcmcp._compat.sdk_types import ModelHint as ModelHint
     from funcmcp._compat.sdk_types import ModelPreferences as ModelPreferences
+    from funcmcp._compat.sdk_types import NotificationParams as NotificationParams
     from funcmcp._compat.sdk_types import PARSE_ERROR as PARSE_ERROR
     from funcmcp._compat.sdk_types import PaginatedResult as PaginatedResult
     from funcmcp._compat.sdk_types import ProgressToken as ProgressToken
     from funcmcp._compat.sdk_types import Prompt as Prompt
     from funcmcp._compat.sdk_types import PromptArgument as PromptArgument
+    from funcmcp._compat.sdk_types import PromptListChangedNotification as PromptListChangedNotification
     from funcmcp._compat.sdk_types import PromptMessage as PromptMessage
     from funcmcp._compat.sdk_types import PromptReference as PromptReference
     from funcmcp._compat.sdk_types import REQUEST_TIMEOUT as REQUEST_TIMEOUT
@@ -57,8 +70,11 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import Resource as Resource
     from funcmcp._compat.sdk_types import ResourceContents as ResourceContents
     from funcmcp._compat.sdk_types import ResourceLink as ResourceLink
+    from funcmcp._compat.sdk_types import ResourceListChangedNotification as ResourceListChangedNotification
     from funcmcp._compat.sdk_types import ResourceTemplate as ResourceTemplate
     from funcmcp._compat.sdk_types import ResourceTemplateReference as ResourceTemplateReference
+    from funcmcp._compat.sdk_types import ResourceUpdatedNotification as ResourceUpdatedNotification
+    from funcmcp._compat.sdk_types import ResourceUpdatedNotificationParams as ResourceUpdatedNotificationParams
     from funcmcp._compat.sdk_types import Result as Result
     from funcmcp._compat.sdk_types import ResultType as ResultType
     from funcmcp._compat.sdk_types import Role as Role
@@ -73,6 +89,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import ToolAnnotations as ToolAnnotations
     from funcmcp._compat.sdk_types import ToolChoice as ToolChoice
     from funcmcp._compat.sdk_types import ToolExecution as ToolExecution
+    from funcmcp._compat.sdk_types import ToolListChangedNotification as ToolListChangedNotification
     from funcmcp._compat.sdk_types import ToolResultContent as ToolResultContent
     from funcmcp._compat.sdk_types import ToolUseContent as ToolUseContent
     from funcmcp._compat.sdk_types import UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED_PROTOCOL_VERSION
@@ -93,8 +110,13 @@ else:
             "CompletionArgument",
             "CompletionContext",
             "ContentBlock",
+            "CreateMessageRequest",
+            "CreateMessageRequestParams",
             "CreateMessageResult",
             "CreateMessageResultWithTools",
+            "ElicitRequest",
+            "ElicitRequestFormParams",
+            "ElicitRequestParams",
             "ElicitRequestURLParams",
             "ElicitResult",
             "EmbeddedResource",
@@ -110,10 +132,16 @@ else:
             "ImageContent",
             "Implementation",
             "IncludeContext",
+            "InputRequest",
+            "InputRequests",
+            "InputRequiredResult",
+            "InputResponse",
+            "InputResponses",
             "JSONRPC_VERSION",
             "ListPromptsResult",
             "ListResourceTemplatesResult",
             "ListResourcesResult",
+            "ListRootsRequest",
             "ListRootsResult",
             "ListToolsResult",
             "LoggingLevel",
@@ -121,11 +149,13 @@ else:
             "MISSING_REQUIRED_CLIENT_CAPABILITY",
             "ModelHint",
             "ModelPreferences",
+            "NotificationParams",
             "PARSE_ERROR",
             "PaginatedResult",
             "ProgressToken",
             "Prompt",
             "PromptArgument",
+            "PromptListChangedNotification",
             "PromptMessage",
             "PromptReference",
             "REQUEST_TIMEOUT",
@@ -134,8 +164,11 @@ else:
             "Resource",
             "ResourceContents",
             "ResourceLink",
+            "ResourceListChangedNotification",
             "ResourceTemplate",
             "ResourceTemplateReference",
+            "ResourceUpdatedNotification",
+            "ResourceUpdatedNotificationParams",
             "Result",
             "ResultType",
             "Role",
@@ -150,6 +183,7 @@ else:
             "ToolAnnotations",
             "ToolChoice",
             "ToolExecution",
+            "ToolListChangedNotification",
             "ToolResultContent",
             "ToolUseContent",
             "UNSUPPORTED_PROTOCOL_VERSION",
