@@ -75,7 +75,7 @@ async def test_a_prompt_and_a_resource_may_return_them() -> None:
         assert resource["contents"] == [{"uri": "data://a", "mimeType": "text/plain", "text": "a"}]
 
 
-QUESTIONS = {
+QUESTIONS: dict[str, Any] = {
     "form": types.ElicitRequest(
         params=types.ElicitRequestFormParams(message="Size?", requested_schema={"type": "object"})
     ),

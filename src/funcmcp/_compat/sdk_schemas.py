@@ -277,7 +277,8 @@ def _model_of(hint: Any, name: str) -> tuple[Any, bool]:
         if len(arguments) == 2 and arguments[0] is str:  # noqa: PLR2004 - keys and values
             return Annotated[bare, Field(title=f"{name}DictOutput")], False
         return _wrapped(hint, name), True
-    if not isinstance(bare, type) or get_origin(bare) is not None or bare in _PRIMITIVES:
+    is_marked = bare is Any and hint is not Any  # data of another library
+    if is_marked or not isinstance(bare, type) or get_origin(bare) is not None or bare in _PRIMITIVES:
         return _wrapped(hint, name), True
     if issubclass(bare, BaseModel) or hasattr(bare, "__required_keys__"):
         return bare, False
