@@ -6,7 +6,7 @@ import re
 
 from funcmcp._protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate, Values
 
-_VARIABLE = re.compile(r"\{([+?]?)([^{}]*)\}")
+_VARIABLE = re.compile(r"\{([+?&/]?)([^{}]*)\}")
 _IN_ESCAPES = frozenset("%0123456789ABCDEF")
 
 
@@ -55,14 +55,17 @@ def expand(template: str, values: Values) -> str:
 
 
 def _expanded(operator: str, names: str, values: Values) -> str:
-    if operator != "?":
-        value = values[names.rstrip("*")]
-        return _escaped(value) if isinstance(value, str) else "/".join(map(_escaped, value))
-    pairs: list[str] = []
-    for name in (name.rstrip("*") for name in names.split(",") if name.rstrip("*") in values):
-        value = values[name]
-        pairs += [f"{name}={_escaped(text)}" for text in ([value] if isinstance(value, str) else value)]
-    return "?" + "&".join(pairs) if pairs else ""
+    variables = {name.rstrip("*"): name.rstrip("*").replace("-", "_") for name in names.split(",")}
+    chosen = {name: _texts(values[variable]) for name, variable in variables.items() if variable in values}
+    if operator in {"?", "&"}:
+        pairs = [f"{name}={text}" for name, texts in chosen.items() for text in texts]
+        return operator + "&".join(pairs) if pairs else ""
+    before = "/" if operator == "/" else ""
+    return "".join(before + "/".join(texts) for texts in chosen.values())
+
+
+def _texts(value: str | list[str]) -> list[str]:
+    return [_escaped(text) for text in ([value] if isinstance(value, str) else value)]
 
 
 def _escaped(text: str) -> str:

@@ -28,7 +28,7 @@ REASONS = {
     "more structured": "An object is structured content as well, where the library sends its text alone.",
     "one block": "A list is one text block with a JSON array, where the library sends a block for each member.",
     "error wording": "Errors of arguments are in plain words, without the validator's name, links and the value.",
-    "error prefix": "The text of an error has no `Error executing tool NAME:` before it.",
+    "error prefix": "The text of an error has no `Error executing tool NAME:` before it, or FastMCP's words.",
     "hidden error": "An error whose text the author does not show has an id that is also in the server's log.",
     "hints": "Hints that the specification does not define are not sent.",
     "scheme": "A URI without a scheme is not a URI: registration fails.",
@@ -487,7 +487,7 @@ def _error_reason(theirs: str, ours: str) -> str | None:
     if _ARGUMENT_ERROR.search(theirs):
         return "error wording"
     bare = _ERROR_PREFIX.sub("", theirs)
-    if bare == ours:
+    if bare in {ours, _ERROR_PREFIX.sub("", ours)}:
         return "error prefix"
     return None if bare else "hidden error"
 

@@ -17,12 +17,11 @@ import pytest
 from pythonjsonlogger.json import JsonFormatter
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from funcmcp import MCPError, MCPServer
+from funcmcp import MCPServer
 from funcmcp._adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol
 from funcmcp._authoring.schemas.json_schema import arranged
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.client import Client
-from funcmcp.compat import FastMCP, ResourceError
 from tests.docs.test_security import names_in
 from tests.instances import HEADERS, Caller
 
@@ -124,19 +123,6 @@ async def test_formatters_that_print_exceptions_themselves_are_not_bounded(caplo
         await client.call_tool("fail", {})
     [record] = [record for record in caplog.records if record.exc_info]
     assert len(JsonFormatter().format(record)) > 1_000_000
-
-
-async def test_a_resource_error_of_compat_is_invalid_params() -> None:
-    mcp = FastMCP("shop")
-
-    @mcp.resource("shop://menu")
-    def menu() -> str:
-        raise ResourceError("closed")
-
-    async with Client(mcp) as client:
-        with pytest.raises(MCPError) as caught:
-            await client.read_resource("shop://menu")
-    assert caught.value.code == -32602
 
 
 async def test_a_filtered_list_calls_the_authorize_functions_one_after_the_other() -> None:
