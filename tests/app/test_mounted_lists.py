@@ -9,6 +9,8 @@ import pytest
 from funcmcp.compat import CallNext, FastMCP, Middleware, MiddlewareContext
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Filters decide about lists and searches.")
+
 
 def shop(mcp: FastMCP) -> FastMCP:
     for name in ("shown", "hidden"):

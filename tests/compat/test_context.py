@@ -28,6 +28,8 @@ from funcmcp.state import MemoryState
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept
 
+pytestmark = pytest.mark.branches("Requests inside of requests find their features.")
+
 
 async def test_messages_progress_and_data_of_the_request() -> None:
     mcp = FastMCP("c")

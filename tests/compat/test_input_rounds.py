@@ -11,6 +11,8 @@ from funcmcp import MCPError
 from funcmcp.compat import Context, FastMCP, MCPServer, PromptsAsTools, RegexSearchTransform, ResourcesAsTools
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Rounds of questions take every way to their end.")
+
 QUESTION = types.ElicitRequest(
     params=types.ElicitRequestFormParams(
         message="Size?", requested_schema={"type": "object", "properties": {"size": {"type": "string"}}}

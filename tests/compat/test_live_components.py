@@ -9,6 +9,8 @@ import pytest
 from funcmcp.compat import FastMCP
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Features take the place of others.")
+
 
 def shop() -> FastMCP:
     mcp = FastMCP("Shop")

@@ -35,6 +35,8 @@ from funcmcp.content import Text
 from funcmcp.middleware import log_requests
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Notifications of clients reach those who listen.")
+
 
 def server(*middleware: Any) -> FastMCP:
     mcp = FastMCP("m", middleware=middleware)

@@ -7,6 +7,8 @@ import pytest
 from funcmcp.compat import FastMCP, PromptResult, ResourceResult
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Mounted features keep their conditions.")
+
 
 def shop(text: str) -> FastMCP:
     mcp = FastMCP(text)

@@ -20,6 +20,8 @@ from funcmcp.compat import (
 )
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Templates have variables of every kind.")
+
 
 def two(a: str, b: str = "-") -> list[str]:
     return [a, b]

@@ -16,6 +16,8 @@ from funcmcp._transports.connection import Connection
 from funcmcp.compat import Context, FastMCP, StaticTokenVerifier, VersionSpec
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Rules of a session decide about lists.")
+
 
 def shop(**options: Any) -> FastMCP:
     mcp = FastMCP("shop", **options)

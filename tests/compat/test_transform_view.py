@@ -22,6 +22,8 @@ from funcmcp.compat import (
 )
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("Requests get the features of a view.")
+
 
 class Guarded(Transform):
     """Hides what is tagged "secret", in lists and calls, from all but Ann."""

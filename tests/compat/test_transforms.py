@@ -27,6 +27,8 @@ from funcmcp.compat import (
 )
 from funcmcp.testing import Client
 
+pytestmark = pytest.mark.branches("A view of features has every kind of them.")
+
 
 def shop() -> FastMCP:
     mcp = FastMCP("shop")

@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.jsonrpc import Request
-from funcmcp._server.calls.route import Audience, Interactivity, Route, RoutedRequest
+from funcmcp._server.calls.route import Audience, Interactivity, Route, RoutedRequest, with_scheme_of
 from tests.server.parts import tool
 
 REQUEST = Request(1, "tools/call", {})
@@ -49,3 +49,12 @@ def test_the_error_of_a_failed_lookup_is_raised_where_the_feature_is_needed() ->
     with pytest.raises(MCPError) as caught:
         RoutedRequest(REQUEST, ROUTE, fault=fault).require_feature()
     assert caught.value is fault
+
+
+@pytest.mark.parametrize(
+    ("sent", "routed"),
+    [("DATA://a", "data://a"), ("data://a", "data://a"), ("other://a", "other://a"), (5, 5)],
+)
+def test_a_read_has_the_scheme_as_it_is_registered(sent: object, routed: object) -> None:
+    request = RoutedRequest(Request(1, "resources/read", {"uri": sent}), ROUTE, None)
+    assert with_scheme_of("data://a", request).request.params["uri"] == routed

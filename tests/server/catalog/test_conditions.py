@@ -66,3 +66,13 @@ async def test_a_caller_gets_the_newest_version_that_it_has() -> None:
         assert (await client.call_tool("b")).text == "b"
         with pytest.raises(MCPError, match="Unknown tool: b"):
             await client.request("tools/call", {"name": "b", "arguments": {}, "_meta": {"fastmcp": {"version": "2"}}})
+
+
+async def test_a_caller_that_has_no_version_does_not_have_the_feature() -> None:
+    mcp = MCPServer("shop")
+    for version in ("1", "2"):
+        runtime_of(mcp).server.catalog.add(tool("b", version=version, shown_if=never))
+    async with Client(mcp) as client:
+        assert await client.list_tools() == []
+        with pytest.raises(MCPError, match="Unknown tool: b"):
+            await client.call_tool("b")

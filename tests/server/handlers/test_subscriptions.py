@@ -272,3 +272,14 @@ async def test_resources_of_other_servers_are_watched_until_the_stream_ends() ->
         assert params["notifications"]["resourceSubscriptions"] == ["a:watched", "a:own", "a:unknown"]
         assert events == ["begin a:watched subscriptions/listen"]
     assert events == ["begin a:watched subscriptions/listen", "end a:watched"]
+
+
+async def test_nobody_hears_of_a_resource_that_its_caller_does_not_have() -> None:
+    async def never(_feature: Any, _request: Any) -> bool:
+        return False
+
+    served = server(resource("menu://today"), resource("menu://secret", shown_if=never))
+    async with listening(served, {"resourceSubscriptions": ["menu://secret", "menu://today"]}) as stream:
+        method, params = await stream.next()
+        assert method == "notifications/subscriptions/acknowledged"
+        assert params["notifications"]["resourceSubscriptions"] == ["menu://today"]
