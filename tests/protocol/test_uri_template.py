@@ -430,5 +430,5 @@ def test_a_path_expression_takes_no_segment_that_leads_upwards() -> None:
 @pytest.mark.parametrize(
     ("values", "uri"), [({"tags": ["a", "b,c"]}, "data://x?tags=a,b%2Cc"), ({"tags": []}, "data://x"), ({}, "data://x")]
 )
-def test_a_list_of_the_query_is_joined_with_commas(values: dict[str, Any], uri: str) -> None:
+def test_a_list_of_the_query_is_joined_with_commas(values: dict[str, object], uri: str) -> None:
     assert URITemplate("data://x{?tags}", joined=["tags"]).expand(values) == uri

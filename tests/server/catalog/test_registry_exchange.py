@@ -52,4 +52,4 @@ def test_what_transforms_have_changed_is_exchanged_with_them() -> None:
     catalog.add(feature)
     assert catalog.has(feature)
     catalog.exchange(feature, replacement)
-    assert [(one.name, one.tags) for one in catalog.tools] == [("b", {"new"})]
+    assert [(one.name, one.tags) for one in catalog.tools] == [("b", frozenset({"new"}))]
