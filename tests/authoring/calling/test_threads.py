@@ -357,6 +357,17 @@ async def test_all_functions_of_a_call_run_in_one_thread_and_one_slot() -> None:
     await until(lambda: threads._running == 0)
 
 
+async def test_a_task_of_a_call_that_has_a_thread_waits_for_a_slot_of_its_own() -> None:
+    threads = Threads(limit=1)
+    thread = CallThread(threads)
+    await thread.run(threading.get_ident, {})
+    waiting = asyncio.create_task(threads.run(threading.get_ident, {}))
+    await until(lambda: threads._waiting or waiting.done())
+    assert not waiting.done()
+    thread.close()
+    assert await soon(waiting)
+
+
 async def test_context_variables_pass_between_the_thread_of_a_call_and_the_loop() -> None:
     thread = CallThread(Threads())
     tokens: list[contextvars.Token[str]] = []

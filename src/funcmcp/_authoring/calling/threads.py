@@ -308,8 +308,8 @@ class CallThread:
         self._loop = asyncio.get_running_loop()
         self._jobs = SimpleQueue()
         self._context = contextvars.copy_context()
-        self._synchronized = dict(self._context)
         self._context.run(_slot_of.set, self._threads)
+        self._synchronized = dict(self._context)
         self._serving = self._loop.create_task(self._threads.run(self._serve, {}))
         self._serving.add_done_callback(self._note_end)
 
