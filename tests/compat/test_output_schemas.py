@@ -3,35 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
 
-from funcmcp.compat import FastMCP
 from funcmcp.testing import Client
-
-
-@dataclass
-class Point:
-    x: int
-    y: int = 0
-
-
-class Named(BaseModel):
-    model_config = ConfigDict(serialize_by_alias=True)
-    value: int = Field(serialization_alias="namedValue")
-
-
-def returning(hint: Any, value: Any) -> FastMCP:
-    def answer() -> Any:
-        return value
-
-    answer.__annotations__["return"] = hint
-    mcp = FastMCP("answers")
-    mcp.tool(answer)
-    return mcp
+from tests.compat.answers import Named, Point, returning
 
 
 @pytest.mark.parametrize(

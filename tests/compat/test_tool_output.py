@@ -5,38 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - read at run time
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from funcmcp import MCPError
 from funcmcp.compat import Depends, FastMCP, Image, MCPServer, ToolResult
 from funcmcp.testing import Client
+from tests.compat.answers import returning
 
 MARK = {"fastmcp": {"wrap_result": True}}
-
-
-@dataclass
-class Point:
-    x: int
-    y: int = 0
-
-
-class Named(BaseModel):
-    model_config = ConfigDict(serialize_by_alias=True)
-    value: int = Field(serialization_alias="namedValue")
-
-
-def returning(hint: Any, value: Any) -> FastMCP:
-    def answer() -> Any:
-        return value
-
-    answer.__annotations__["return"] = hint
-    mcp = FastMCP("answers")
-    mcp.tool(answer)
-    return mcp
 
 
 @pytest.mark.parametrize(
