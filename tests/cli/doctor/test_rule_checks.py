@@ -323,10 +323,10 @@ def test_each_other_rule_is_found_by_both_halves_of_doctor_and_by_the_host(
 
 
 def test_no_rule_is_without_a_case() -> None:
-    assert {rule.name for rule in RULES} == {*TRIGGERS, *CASES}
+    texts = {name: text for name, (_, _, text) in TRIGGERS.items()} | {name: text for name, (_, text) in CASES.items()}
     levels = {rule.name: rule.level for rule in RULES}
-    for name, text in {name: text for name, (*_, text) in {**TRIGGERS, **CASES}.items()}.items():
-        assert text.startswith(levels[name])
+    assert levels.keys() == texts.keys()
+    assert not [name for name, level in levels.items() if not texts[name].startswith(f"{level} ")]
 
 
 @pytest.mark.parametrize("judge", JUDGES)
