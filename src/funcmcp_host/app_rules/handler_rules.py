@@ -265,7 +265,7 @@ RULES = (
         "warning",
         "a custom handler in Python without `PYTHONPATH` in the Bicep or Terraform files",
         "The program does not find the packages that the build installs.",
-        f"`PYTHONPATH={_PACKAGES}`",
+        "`PYTHONPATH` with the folder `.python_packages/lib/site-packages` of the deployed app",
         _TUTORIAL,
         _missing_path,
     ),
