@@ -2,7 +2,8 @@
 
 A key comes in the header ``x-functions-key`` or in the query parameter ``code``, in any case. If the parameter is
 repeated, the first one counts, and the function sees none that is a key. The MCP endpoint takes the system key
-``mcp_extension`` or the master key, that of Durable Functions ``durabletask_extension``; HTTP triggers take a function key or the master key, by their level.
+``mcp_extension`` or the master key, the endpoint of Durable Functions ``durabletask_extension`` or the master key, and
+HTTP triggers a function key or the master key, by their level.
 
 Where other machines reach the app, and wherever there are keys, what no key opens is closed. Only on a loopback address
 an app without any key is open, as with Core Tools.

@@ -155,14 +155,7 @@ class FunctionsHost(HTTPRuntime):
             uses_service=self.settings.blob_service,
         )
         seconds = self.settings.seconds(self.folder)
-        self._durable = self._storage.durable = DurableApp(
-            self.worker,
-            self.folder,
-            self._storage.folder,
-            origin=f"http://localhost:{self.settings.port}",
-            key=self._keys.text_of(DURABLE_KEY),
-            seconds=seconds,
-        )
+        self._durable = self._storage.durable = self._new_durable(seconds)
         self._features = AppFeatures(
             self.server.catalog, self.worker, self._storage, seconds=seconds, strict=self.settings.strict
         )
@@ -186,6 +179,11 @@ class FunctionsHost(HTTPRuntime):
             sessions="memory" if self.settings.reload else "signed",  # only the former can push list_changed
             protocol=ProtocolOptions(offer_resources=True, offer_prompts=True),
         )
+
+    def _new_durable(self, seconds: float | None) -> DurableApp:
+        origin = f"http://localhost:{self.settings.port}"
+        key = self._keys.text_of(DURABLE_KEY)
+        return DurableApp(self.worker, self.folder, self._storage.folder, origin=origin, key=key, seconds=seconds)
 
     @property
     def name(self) -> str:
@@ -369,6 +367,8 @@ class FunctionsHost(HTTPRuntime):
             yield "Every page in a browser on this machine can call the app: CORS allows all origins."
         if self._keys.are_required and not self._is_open and not self._keys.has_any(MCP_NAMES):
             yield f"The MCP endpoint answers every request with 401. Set {VARIABLE}={MCP_KEY}=KEY."
+        if self._durable.count and self._keys.are_required and not self._keys.has_any(DURABLE_NAMES):
+            yield f"The endpoint of Durable Functions answers every request with 401. Set {VARIABLE}={DURABLE_KEY}=KEY."
         yield from self._triggers.shadowing
         for function in self._triggers.closed_functions:
             yield (

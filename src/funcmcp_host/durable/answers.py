@@ -6,7 +6,10 @@ exception answers with a text that ends with its state as JSON.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
 
     from funcmcp_host.workers.worker import Value
 
-_STATE_LABEL = "\n\n$OutOfProcData$:"
+_STATE_LABEL = "$OutOfProcData$:"
+_WRITTEN = re.compile(r"\w+\((['\"].*['\"])\)", re.DOTALL)
+"""An exception as ``repr`` writes it, which is what azure-functions-runtime reports."""
 
 
 class ActionType(IntEnum):
@@ -73,11 +78,15 @@ def read_answer(value: Value) -> Answer:
 
 def answer_of_failure(text: str) -> Answer:
     """Return the answer of a function that has raised an exception."""
+    written = _WRITTEN.fullmatch(text)
+    if written is not None:
+        with contextlib.suppress(ValueError, SyntaxError):
+            text = str(ast.literal_eval(written[1]))
     message, _, rest = text.partition(_STATE_LABEL)
     try:
         state, _ = json.JSONDecoder().raw_decode(rest)
     except ValueError:  # another exception, or a text that was shortened
-        return Answer([], error=message)
+        return Answer([], error=message.rstrip())
     return _answer(state, error=str(state.get("error") or message))
 
 

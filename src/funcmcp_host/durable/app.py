@@ -1,4 +1,4 @@
-"""`DurableApp`: Durable Functions of a served app, with the endpoint to manage them and the value of client bindings."""
+"""`DurableApp`: the Durable Functions of a served app, their endpoint, and the value of durable client bindings."""
 
 from __future__ import annotations
 

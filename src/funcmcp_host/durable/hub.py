@@ -1,7 +1,7 @@
 """`DurableHub`: runs the orchestrations, activities and entities of an app.
 
-How it works. Each instance that has not ended has an asyncio task, which runs a turn (`turn`) when its inbox has events,
-and waits otherwise. The open tasks of an instance, which are activities and timers, are asyncio tasks, too: each one puts
+How it works. Each instance that has not ended has an asyncio task. It runs a turn (`turn`) when its inbox has events,
+and waits otherwise. The open tasks of an instance are activities and timers. They are asyncio tasks, too: each one puts
 an event into the inbox at its end. Sub-orchestrations are instances, and entities have a queue of operations; both put
 an event into the inbox of the instance that waits for them.
 
@@ -18,7 +18,7 @@ import json
 import logging
 import os
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp_host.bindings import BindingError, DurableTrigger, Function
@@ -491,11 +491,10 @@ def _response(request: EntityRequest, result: dict[str, Any]) -> dict[str, Any]:
 
 async def _timer(task: dict[str, Any], task_id: int) -> dict[str, Any]:
     """Wait until a timer is over, and return the event."""
-    fire_at = datetime.fromisoformat(task["fire_at"].replace("Z", "+00:00"))
+    fire_at = datetime.fromisoformat(task["fire_at"])
     if fire_at.tzinfo is None:
-        fire_at = fire_at.replace(tzinfo=timezone.utc)
-    while (seconds := (fire_at - datetime.now(timezone.utc)).total_seconds()) > 0:
-        await asyncio.sleep(min(seconds, 3600.0))
+        fire_at = fire_at.replace(tzinfo=UTC)
+    await asyncio.sleep((fire_at - datetime.now(UTC)).total_seconds())
     return event(EventType.TIMER_FIRED, TimerId=task_id, FireAt=task["fire_at"])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
 
@@ -35,6 +35,21 @@ class EventType(IntEnum):
     ORCHESTRATOR_COMPLETED = 13
     EVENT_SENT = 14
     EVENT_RAISED = 15
+
+
+def event(kind: EventType, event_id: int = -1, **members: Any) -> dict[str, Any]:
+    """Return an event of a history."""
+    return {"EventType": int(kind), "EventId": event_id, "IsPlayed": False, "Timestamp": now_text(), **members}
+
+
+def now_text() -> str:
+    """Return the time as histories have it."""
+    return text_of_time(datetime.now(UTC))
+
+
+def text_of_time(moment: datetime) -> str:
+    """Return a time as histories have it: in UTC, with microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +97,8 @@ class Instance:
     version: str | None = None
     parent: Parent | None = None
     execution: str = field(default_factory=lambda: uuid.uuid4().hex)
-    created: str = field(default_factory=lambda: now_text())
-    updated: str = field(default_factory=lambda: now_text())
+    created: str = field(default_factory=now_text)
+    updated: str = field(default_factory=now_text)
     status: str = "Pending"
     output: Any = None
     custom_status: Any = None
@@ -125,18 +140,3 @@ class Instance:
         self.next_id = 0
         self.scheduled = []
         self.inbox = [event for event in self.inbox if event["EventType"] == EventType.EVENT_RAISED]
-
-
-def event(kind: EventType, event_id: int = -1, **members: Any) -> dict[str, Any]:
-    """Return an event of a history."""
-    return {"EventType": int(kind), "EventId": event_id, "IsPlayed": False, "Timestamp": now_text(), **members}
-
-
-def now_text() -> str:
-    """Return the time as histories have it."""
-    return text_of_time(datetime.now(timezone.utc))
-
-
-def text_of_time(moment: datetime) -> str:
-    """Return a time as histories have it: in UTC, with microseconds."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

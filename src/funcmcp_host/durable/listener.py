@@ -52,7 +52,7 @@ class Listener:
             proxy_headers=False,
         )
         config.load()
-        make = config.http_protocol_class
+        make: Any = config.http_protocol_class
         listening = socket.create_server((_HOST, 0))
         self._server = await asyncio.get_running_loop().create_server(
             lambda: make(config=config, server_state=self._state, app_state={}), sock=listening
@@ -76,8 +76,8 @@ class Listener:
             body += message.get("body", b"")
             if not message.get("more_body") or len(body) > _MAX_BODY:
                 break
-        path = scope["raw_path"].decode("latin-1")
-        if not secrets.compare_digest(path[: len(self._prefix)], self._prefix):
+        path: str = scope["path"]
+        if not secrets.compare_digest(path[: len(self._prefix)].encode(), self._prefix.encode()):
             status, content = 404, "There is nothing here."
         elif len(body) > _MAX_BODY:
             status, content = 413, f"The body must have at most {_MAX_BODY} bytes."

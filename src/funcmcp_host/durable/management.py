@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qs, quote, unquote
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from urllib.parse import parse_qs, quote
 
 from funcmcp_host.durable.answers import AnswerError
 from funcmcp_host.durable.hub import ConflictError, UnknownFunctionError
@@ -99,13 +99,13 @@ class Management:
 
         Args:
             method: Its method.
-            path: Its path, below the base.
+            path: Its path below the base, decoded.
             query: Its query.
             body: Its body.
         """
-        parts = [unquote(part) for part in path.strip("/").split("/")]
+        parts = path.strip("/").split("/")
         values = {name: texts[0] for name, texts in parse_qs(query, keep_blank_values=True).items()}
-        answer = _ANSWERS.get((method, parts[0].lower()))
+        answer = self._ANSWERS.get((method, parts[0].lower()))
         if answer is None:
             return Reply(404, f"There is nothing at {method} {parts[0]}.")
         try:
@@ -164,7 +164,7 @@ class Management:
 
     def _change(self, parts: list[str], query: Mapping[str, str], body: bytes) -> Reply:
         operation = parts[1].lower() if len(parts) > 1 else ""
-        change = _CHANGES.get(operation)
+        change = self._CHANGES.get(operation)
         if change is None:
             return Reply(404, f"Instances have no operation {operation!r}.")
         instance = self._hub.instance(parts[0])
@@ -218,24 +218,23 @@ class Management:
         self._hub.signal(EntityRequest(_entity_of(parts), query.get("op", ""), _decoded(body)))
         return Reply(202, None)
 
+    _ANSWERS: ClassVar[dict[tuple[str, str], Callable[[Management, list[str], Mapping[str, str], bytes], Reply]]] = {
+        ("POST", "orchestrators"): _start,
+        ("GET", "instances"): _read,
+        ("DELETE", "instances"): _purge,
+        ("POST", "instances"): _change,
+        ("GET", "entities"): _read_entity,
+        ("POST", "entities"): _signal,
+    }
 
-_ANSWERS: dict[tuple[str, str], Callable[[Management, list[str], Mapping[str, str], bytes], Reply]] = {
-    ("POST", "orchestrators"): Management._start,
-    ("GET", "instances"): Management._read,
-    ("DELETE", "instances"): Management._purge,
-    ("POST", "instances"): Management._change,
-    ("GET", "entities"): Management._read_entity,
-    ("POST", "entities"): Management._signal,
-}
-
-_CHANGES: dict[str, Callable[[Management, Instance, list[str], Mapping[str, str], bytes], Reply]] = {
-    "raiseevent": Management._raise,
-    "terminate": Management._terminate,
-    "suspend": Management._suspend,
-    "resume": Management._resume,
-    "restart": Management._restart,
-    "rewind": Management._rewind,
-}
+    _CHANGES: ClassVar[dict[str, Callable[[Management, Instance, list[str], Mapping[str, str], bytes], Reply]]] = {
+        "raiseevent": _raise,
+        "terminate": _terminate,
+        "suspend": _suspend,
+        "resume": _resume,
+        "restart": _restart,
+        "rewind": _rewind,
+    }
 
 
 def _decoded(body: bytes) -> Any:

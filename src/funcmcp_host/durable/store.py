@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     RecordKind = Literal["instance", "entity"]
 
 
+_VERSION = 1
+"""The form of the records. A later version that older ones must not read gets another number."""
+
+
 class StoreError(Exception):
     """The file can't be used; the text says why and what to do."""
 
@@ -28,7 +32,7 @@ class Store:
         file: The SQLite file. It is created with its folder.
 
     Raises:
-        StoreError: Another process has the file, or it can't be written.
+        StoreError: Another process has the file, it can't be written, or a newer version has written it.
     """
 
     def __init__(self, file: Path) -> None:
@@ -38,6 +42,7 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"The file {file} of Durable Functions can't be opened: {error}.") from error
         try:
+            version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")  # a commit does not wait for the disk
@@ -45,6 +50,7 @@ class Store:
                 "CREATE TABLE IF NOT EXISTS records (kind TEXT, id TEXT, record TEXT, PRIMARY KEY (kind, id))"
             )
             self._connection.execute("DELETE FROM records WHERE kind = ''")  # takes the lock
+            self._connection.execute(f"PRAGMA user_version = {max(version, _VERSION)}")
             self._connection.commit()
         except sqlite3.Error as error:
             self._connection.close()
@@ -52,6 +58,9 @@ class Store:
                 f"The file {file} of Durable Functions can't be used: {error}. Stop the other process that serves this "
                 "app, or choose another folder with --storage."
             ) from error
+        if version > _VERSION:
+            self._connection.close()
+            raise StoreError(f"The file {file} of Durable Functions was written by a newer version. Update funcmcp.")
 
     def get(self, kind: RecordKind, record_id: str) -> dict[str, Any] | None:
         """Return a record, or None if there is none."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from funcmcp_host.durable.answers import ActionType, AnswerError, signature_of
 from funcmcp_host.durable.instances import EventType, Instance, Parent, event, text_of_time
@@ -39,11 +39,7 @@ _CHANGED = (
     "The orchestrator function asks for other actions than before ({} in place of {}). It must do the same each time "
     "that it runs with the same history."
 )
-_NOT_SERVED = {
-    ActionType.CALL_HTTP: "call_http is not served here. Send the request in an activity function",
-    13: "critical sections of entities are not served here. Call one entity at a time",
-    14: "critical sections of entities are not served here. Call one entity at a time",
-}
+_WITHOUT_HTTP = "call_http is not served here. Send the request in an activity function."
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +173,8 @@ class Turn:
 
     def _wait_for_retry(self, task: dict[str, Any]) -> None:
         """Open the timer after which a task is tried again. The last failure has one, too, which is over at once."""
-        seconds = _retry_seconds(task) if _has_attempts_left(task) else 0.0
-        fire_at = text_of_time(datetime.now(timezone.utc) + timedelta(seconds=seconds))
+        seconds = retry_seconds(task) if _has_attempts_left(task) else 0.0
+        fire_at = text_of_time(datetime.now(UTC) + timedelta(seconds=seconds))
         task_id = self._open_task({"kind": "retry", "fire_at": fire_at, "task": task})
         self._events.append(event(EventType.TIMER_CREATED, task_id, FireAt=fire_at))
 
@@ -194,9 +190,9 @@ class Turn:
         kind = action["actionType"]
         if kind == ActionType.WAIT_FOR_EXTERNAL_EVENT:
             return None
-        if kind in _NOT_SERVED:
-            raise AnswerError(f"{_NOT_SERVED[kind]}.")
-        schedule = _SCHEDULING.get(kind)
+        if kind == ActionType.CALL_HTTP:
+            raise AnswerError(_WITHOUT_HTTP)
+        schedule = self._SCHEDULING.get(kind)
         if schedule is None:
             raise AnswerError(f"The action {kind} is not served here.")
         return schedule(self, action)
@@ -230,9 +226,7 @@ class Turn:
         self._effects.requests.append(request)
         message = {"id": request.id, "op": request.operation, "signal": request.caller is None}
         text = json.dumps({**message, "input": json.dumps(request.input), "parent": request.caller})
-        self._events.append(
-            event(EventType.EVENT_SENT, task_id, InstanceId=request.entity, Name="op", Input=text)
-        )
+        self._events.append(event(EventType.EVENT_SENT, task_id, InstanceId=request.entity, Name="op", Input=text))
 
     def _begin(self, task: dict[str, Any]) -> int:
         """Begin an attempt of an activity or a sub-orchestration."""
@@ -267,16 +261,15 @@ class Turn:
                 self._open.pop(str(task_id), None)
                 self._effects.cancelled.append(task_id)
 
-
-_SCHEDULING: dict[int, Callable[[Turn, dict[str, Any]], int]] = {
-    ActionType.CALL_ACTIVITY: Turn._schedule_activity,
-    ActionType.CALL_ACTIVITY_WITH_RETRY: Turn._schedule_activity,
-    ActionType.CALL_SUB_ORCHESTRATOR: Turn._schedule_child,
-    ActionType.CALL_SUB_ORCHESTRATOR_WITH_RETRY: Turn._schedule_child,
-    ActionType.CREATE_TIMER: Turn._schedule_timer,
-    ActionType.CALL_ENTITY: Turn._schedule_call,
-    ActionType.SIGNAL_ENTITY: Turn._schedule_signal,
-}
+    _SCHEDULING: ClassVar[dict[int, Callable[[Turn, dict[str, Any]], int]]] = {
+        ActionType.CALL_ACTIVITY: _schedule_activity,
+        ActionType.CALL_ACTIVITY_WITH_RETRY: _schedule_activity,
+        ActionType.CALL_SUB_ORCHESTRATOR: _schedule_child,
+        ActionType.CALL_SUB_ORCHESTRATOR_WITH_RETRY: _schedule_child,
+        ActionType.CREATE_TIMER: _schedule_timer,
+        ActionType.CALL_ENTITY: _schedule_call,
+        ActionType.SIGNAL_ENTITY: _schedule_signal,
+    }
 
 
 def end(instance: Instance, status: str, output: Any) -> None:
@@ -296,7 +289,7 @@ def entity_id(value: Any) -> str:
     if isinstance(value, dict):
         name, key = value.get("name"), value.get("key")
     else:
-        _, name, key = f"{value}@@".split("@", 3)[:3]
+        _, name, key = (*f"{value}".split("@", 2), "", "")[:3]
     if not name or not key:
         raise AnswerError(f"The entity id {value!r} must have a name and a key.")
     return f"@{str(name).lower()}@{key}"
@@ -326,10 +319,10 @@ def _has_attempts_left(task: dict[str, Any]) -> bool:
     return bool(task["attempt"] < int(task["retry"].get("maxNumberOfAttempts") or 1))
 
 
-def _retry_seconds(task: dict[str, Any]) -> float:
+def retry_seconds(task: dict[str, Any]) -> float:
     """Return how long to wait before the next attempt of a task."""
     options = task["retry"]
     first = float(options.get("firstRetryIntervalInMilliseconds") or 0)
-    milliseconds = first * float(options.get("backoffCoefficient") or 1) ** (task["attempt"] - 1)
+    milliseconds: float = first * float(options.get("backoffCoefficient") or 1) ** (task["attempt"] - 1)
     longest = options.get("maxRetryIntervalInMilliseconds")
     return min(milliseconds, float(longest)) / 1000 if longest else milliseconds / 1000
