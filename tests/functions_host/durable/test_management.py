@@ -175,8 +175,10 @@ async def test_the_endpoint_needs_a_key_and_no_page_of_another_site_reaches_it(a
 
 
 async def test_an_endpoint_that_no_key_opens_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with running(python_app(tmp_path), FUNCMCP_HOST_KEYS=f"default={KEY}") as app:
-        assert (await ask(app.host, "GET", "/instances", f"code={KEY}"))[0] == 401
+    host = FunctionsHost(python_app(tmp_path), {**os.environ, "FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"})
+    await host.start()
+    assert (await ask(host, "GET", "/instances", f"code={KEY}"))[0] == 401
+    await host.aclose()
     assert (
         "The endpoint of Durable Functions answers every request with 401. "
         "Set FUNCMCP_HOST_KEYS=durabletask_extension=KEY."

@@ -47,7 +47,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 2")
     connection.close()
     for _ in range(2):
-        with pytest.raises(StoreError, match="was written by a newer version. Update funcmcp"):
+        with pytest.raises(StoreError, match="was written by a newer version"):
             Store(file)
 
 
