@@ -171,7 +171,9 @@ def _packages_for(folder: Path) -> list[str]:
         return []
     question = "import importlib.util as u, sys; print(*sys.version_info[:2], u.find_spec('funcmcp') is not None)"
     try:
-        answer = subprocess.run([python, "-c", question], capture_output=True, text=True, check=True, timeout=60)
+        answer = subprocess.run(  # noqa: S603 - the interpreter with which the app is served
+            [python, "-c", question], capture_output=True, text=True, check=True, timeout=60
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise Failure(f"{python} does not run: {error}") from error
     major, minor, has_funcmcp = answer.stdout.split()
