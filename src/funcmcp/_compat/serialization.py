@@ -58,8 +58,13 @@ def serialized(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """Return a value as JSON text. What JSON can't carry is written as its text."""
-    with suppress(PydanticSerializationError):
+    try:
         return _plain_serializer().to_json(value, warnings=False).decode()
+    except PydanticSerializationError:
+        return _text_with_data(value)
+
+
+def _text_with_data(value: Any) -> str:
     with suppress(ValueError):  # the value is read once more only if it has what pydantic does not know
         return _plain_serializer().to_json(_with_data(value), warnings=False).decode()
     return _plain_serializer().to_json(value, fallback=str, warnings=False).decode()
