@@ -16,7 +16,7 @@ from funcmcp._objects.mappings import without_none
 from funcmcp._server.catalog.visibility import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Coroutine
 
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
@@ -54,7 +54,7 @@ class UnaskedSpans:
         self._server = server
         self._trace: Middleware | None = None
 
-    def __call__(self, request: RequestContext, call_next: CallNext) -> Awaitable[Reply]:
+    def __call__(self, request: RequestContext, call_next: CallNext) -> Coroutine[Any, Any, Reply]:
         """Make the span of a request."""
         if self.is_off or "opentelemetry.sdk.trace" not in sys.modules:
             return call_next(request)

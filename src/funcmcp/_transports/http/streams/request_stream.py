@@ -3,8 +3,8 @@
 How it works: the request runs in a task with a `StreamChannel`, onto which its feature puts messages. `stream_response`
 waits for whichever comes first. If the task ends first, the answer is plain JSON; most tasks end before they wait. If a
 message comes first, the answer is an event stream: the messages in their order, then the answer, which ends the stream.
-If neither comes within `KEEP_ALIVE_SECONDS`, the stream begins with a comment, so that no client or proxy closes it. The
-channel is bounded, so that a run waits for a client that reads slowly. When the client disconnects, the channel is
+If neither comes within `KEEP_ALIVE_SECONDS`, the stream begins with a comment, so that no client or proxy closes it.
+The channel is bounded, so that a run waits for a client that reads slowly. When the client disconnects, the channel is
 closed, and a `DisconnectWatch` cancels the run in the per-request era; in the handshake era the run continues.
 
 Source: "basic/transports, Streamable HTTP" (the final response ends the stream).
