@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp import MCPServer
 from funcmcp._app.launch import imported_by_command
+from funcmcp._serving.composition import runtime_of
 from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def _line(file: Path, number: int | None) -> str:
 
 
 def _server_in(module: ModuleType, target: Target) -> MCPServer:
-    """Return the server in a module that a target names, or the only one."""
+    """Return the server in a module that a target names, or the only one that no other one there mounts."""
     servers = {name: value for name, value in vars(module).items() if isinstance(value, MCPServer)}
     targets = ", ".join(f"{target.text}:{name}" for name in servers)
     if target.attribute is not None:
@@ -226,7 +227,10 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
         problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
         advice = f"Use {targets}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
         raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
-    by_identity = {id(server): server for server in servers.values()}
+    runtimes = {id(runtime_of(server)): server for server in servers.values()}
+    mounted = {id(below) for server in servers.values() for below in runtime_of(server).mounted}
+    by_identity = {identity: server for identity, server in runtimes.items() if identity not in mounted}
+    targets = ", ".join(f"{target.text}:{name}" for name, server in servers.items() if server in by_identity.values())
     if len(by_identity) == 1:
         return next(iter(by_identity.values()))
     if by_identity:

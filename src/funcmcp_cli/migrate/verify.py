@@ -131,7 +131,7 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
             raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
         return function_app_source(str(folder))
     if command is not None:
-        arguments = tuple(shlex.split(command))
+        arguments = _arguments_of(command)
     elif path.is_file():
         arguments = (sys.executable, path.name)
     else:
@@ -140,6 +140,16 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
             '--command "python server.py".'
         )
     return Source(shlex.join(arguments), None, command=arguments, folder=folder, variables=_variables(folder))
+
+
+def _arguments_of(command: str) -> tuple[str, ...]:
+    try:
+        arguments = tuple(shlex.split(command))
+    except ValueError as error:
+        raise Failure(f"--command {command!r} is not a command: {error}.") from error
+    if not arguments:
+        raise Failure('--command is empty. Name what serves the server on stdio, such as --command "python server.py".')
+    return arguments
 
 
 def _in_copy(source: Source, copy: Path) -> Source:

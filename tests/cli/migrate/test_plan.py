@@ -73,9 +73,7 @@ def test_a_file_that_was_edited_meanwhile_is_kept(tmp_path: Path, *, is_link: bo
         changes[1].path.with_name("c.py").write_bytes(b"edited\n")
     else:
         changes[1].path.write_bytes(b"edited\n")
-    with pytest.raises(
-        Failure, match=r"b.py has changed since it was read. No file was written"
-    ):
+    with pytest.raises(Failure, match=r"b.py has changed since it was read. No file was written"):
         write_changes(changes)
     assert [item.path.read_bytes() for item in changes] == [b"old\n", b"edited\n"]
 
