@@ -38,6 +38,9 @@ _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
+_CALL_SECONDS = 60
+"""The time limit of a call. A sampled tool may wait for something that never comes."""
+
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("unknown arguments", re.compile(r"additionalProperties")),
     ("error code", re.compile(r"error code changed from 0 to -3260[23]$")),
@@ -97,8 +100,8 @@ async def verify(
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
         listed, _ = await inspect_server(source)
         all_calls = [*example_calls(listed, call_tools=call_tools), *calls]
-        old, _ = await inspect_server(source, all_calls)
-        new, _ = await inspect_server(_in_copy(source, copy), all_calls)
+        old, _ = await inspect_server(source, all_calls, call_seconds=_CALL_SECONDS)
+        new, _ = await inspect_server(_in_copy(source, copy), all_calls, call_seconds=_CALL_SECONDS)
     called = {call.get("tool") for call in all_calls}
     not_called = [tool["name"] for tool in listed["tools"] if tool["name"] not in called]
     listed_differences = differences(old, new)
