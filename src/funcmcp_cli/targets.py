@@ -227,18 +227,27 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
         problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
         advice = f"Use {targets}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
         raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
-    runtimes = {id(runtime_of(server)): server for server in servers.values()}
-    mounted = {id(below) for server in servers.values() for below in runtime_of(server).mounted}
-    by_identity = {identity: server for identity, server in runtimes.items() if identity not in mounted}
-    targets = ", ".join(f"{target.text}:{name}" for name, server in servers.items() if server in by_identity.values())
-    if len(by_identity) == 1:
-        return next(iter(by_identity.values()))
-    if by_identity:
-        raise Failure(f"{target.text} has more than one server. Use one of {targets}.")
+    if servers:
+        return _only(_unmounted(servers), target)
     for name, value in vars(module).items():
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
     raise Failure(f"{target.text} has no server. Make one at the top level: mcp = MCPServer('name').")
+
+
+def _unmounted(servers: dict[str, MCPServer]) -> dict[str, MCPServer]:
+    """Return the servers that none of them mounts."""
+    mounted = [below for server in servers.values() for below in runtime_of(server).mounted]
+    return {name: server for name, server in servers.items() if runtime_of(server) not in mounted}
+
+
+def _only(servers: dict[str, MCPServer], target: Target) -> MCPServer:
+    """Return the only server, which may have several names."""
+    server, *others = {id(server): server for server in servers.values()}.values()
+    if others:
+        targets = ", ".join(f"{target.text}:{name}" for name in servers)
+        raise Failure(f"{target.text} has more than one server. Use one of {targets}.")
+    return server
 
 
 def open_tasks(runtime: ServerRuntime) -> Tasks:
