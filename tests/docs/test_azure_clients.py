@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp_cli.new import create
+from funcmcp_cli.new import Access, Hosting, create
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "azure-clients.md").read_text(encoding="utf-8")
-PROJECTS = [("http", "key"), ("triggers", "key"), ("self-hosted", "key"), ("http", "entra"), ("self-hosted", "entra")]
+PROJECTS: list[tuple[Hosting, Access]] = [
+    ("http", "key"),
+    ("triggers", "key"),
+    ("self-hosted", "key"),
+    ("http", "entra"),
+    ("self-hosted", "entra"),
+]
 HOSTINGS = {"http", "triggers", "self-hosted"}
 SETTING = re.compile(r"^\s+((?:AzureWebJobs|AzureFunctionsJobHost__)\w+|[A-Z][A-Z0-9_]+): ", re.MULTILINE)
 
@@ -20,7 +26,7 @@ SETTING = re.compile(r"^\s+((?:AzureWebJobs|AzureFunctionsJobHost__)\w+|[A-Z][A-
 def bicep(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """By hosting and sign-in, all Bicep files of a project."""
     parent = Path(tmp_path_factory.mktemp("projects"))
-    texts = {}
+    texts: dict[tuple[str, str], str] = {}
     for hosting, auth in PROJECTS:
         folder = create(f"orders-{hosting}-{auth}", parent, hosting, auth) / "infra"
         texts[hosting, auth] = "\n".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.bicep")))
