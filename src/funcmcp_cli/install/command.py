@@ -17,6 +17,7 @@ from funcmcp_cli.output import write_line, write_text
 
 if TYPE_CHECKING:
     from funcmcp._page.mcp_clients import ClientProfile
+    from funcmcp_cli.install.bundles import Bundle
     from funcmcp_cli.install.entries import Entry, ServerDescription
 
 _NAMES = ", ".join(sorted(CLIENTS))
@@ -25,7 +26,11 @@ _OTHER_NAMES = dict.fromkeys(("code", "visual-studio-code", "visual studio code"
 
 ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {_NAMES}.", show_default=False)]
 ServerOrURL = Annotated[
-    str, typer.Argument(metavar="[TARGET|URL]", help="The server, as for funcmcp run, or an endpoint's URL.")
+    str,
+    typer.Argument(
+        metavar="[TARGET|URL|BUNDLE]",
+        help="The server, as for funcmcp run, an endpoint's URL, or a bundle (.mcpb).",
+    ),
 ]
 Name = Annotated[
     str | None, typer.Option(metavar="NAME", help="The name of the entry.", show_default="from the server's name")
@@ -85,6 +90,7 @@ def install(  # noqa: PLR0913 - one for each option of the command
     dry_run: DryRun = False,
 ) -> None:
     """Print the configuration of an MCP client for a server, or write it into the client's file."""
+    from funcmcp_cli.install.bundles import server_in
     from funcmcp_cli.install.entries import entry_for
     from funcmcp_cli.install.files import configuration_text
     from funcmcp_cli.install.servers import has_key, read_variables, server_at
@@ -95,9 +101,15 @@ def install(  # noqa: PLR0913 - one for each option of the command
     for variable in variables:  # the code may need it while it is imported
         os.environ.setdefault(*variable.split("=", 1))
     variables += env or []
-    server = server_at(target, name, arguments=arguments or (), env=variables, headers=header or [], runner=runner)
+    bundle = _bundle_at(target, arguments, header)
+    if bundle is not None:
+        server = server_in(bundle, name, variables)
+    else:
+        server = server_at(target, name, arguments=arguments or (), env=variables, headers=header or [], runner=runner)
     entry = entry_for(settings, server)
     path = _file(settings, workspace, file)
+    if bundle is not None and write and not dry_run:
+        write_line(bundle.unpack())
     if write or dry_run:
         _write(settings, server, entry, path, dry_run=dry_run)
     else:
@@ -112,6 +124,17 @@ def install(  # noqa: PLR0913 - one for each option of the command
         write_line(server.advice, error=True)
     for user_input in entry.inputs:
         write_line(f"{settings.title} asks for {user_input['id']} when it starts the server.", error=True)
+
+
+def _bundle_at(target: str, arguments: list[str] | None, header: list[str] | None) -> Bundle | None:
+    """Return the bundle that a target is. Return None if it is something else."""
+    from funcmcp_cli.install.bundles import is_bundle, open_bundle
+
+    if not is_bundle(target):
+        return None
+    if arguments or header:
+        raise Failure("A bundle has its own command. Its settings are given with --env NAME=VALUE.")
+    return open_bundle(target)
 
 
 def find_client(name: str) -> ClientProfile:

@@ -52,10 +52,10 @@ def server_at(
             raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
         fields = dict(read_header(text, example="X-Api-Key: ${API_KEY}") for text in headers)
         default_name = _name_of_url(target)
-        return ServerDescription(_checked_name(name or default_name), url=target, headers=fields)
+        return ServerDescription(checked_name(name or default_name), url=target, headers=fields)
     if headers:
         raise Failure("--header is for servers at a URL. A server that the client starts has --env.")
-    variables = dict(map(_variable, env))
+    variables = dict(map(variable_of, env))
     folder = function_app_in(target)
     if folder is None:
         return _server_of_module(target, name, arguments, variables, runner)
@@ -64,7 +64,7 @@ def server_at(
     root = folder.resolve()
     command = _command(root, runner, "host", str(root), "--stdio")
     return ServerDescription(
-        _checked_name(name or slug(root.name)), command, env=variables, advice=_advice(root, runner)
+        checked_name(name or slug(root.name)), command, env=variables, advice=_advice(root, runner)
     )
 
 
@@ -82,7 +82,7 @@ def _server_of_module(
     server_arguments = ("--", *arguments) if arguments else ()
     command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
     advice = _advice(place.root, runner)
-    return ServerDescription(_checked_name(name or slug(default_name)), command, env=variables, advice=advice)
+    return ServerDescription(checked_name(name or slug(default_name)), command, env=variables, advice=advice)
 
 
 def _advice(root: Path, runner: str) -> str:
@@ -99,7 +99,7 @@ def _is_local(module: str) -> bool:
 def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs funcmcp, with absolute paths: clients start it in a folder of their own."""
     project = _uv_project(folder)
-    uv = _uv()
+    uv = uv_program()
     if runner == "uv" and (project is None or uv is None):
         missing = "uv is not on PATH" if uv is None else f"neither {folder} nor a folder above it has a pyproject.toml"
         raise Failure(f"--runner uv is not possible: {missing}.")
@@ -113,7 +113,7 @@ def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
     return (str(Path(sys.executable).absolute()), "-m", "funcmcp", *arguments)
 
 
-def _uv() -> str | None:
+def uv_program() -> str | None:
     """Return the path of uv: on PATH, the one that runs this command, or the one beside this interpreter."""
     for candidate in ("uv", os.environ.get("UV"), str(Path(sys.executable).parent / "uv")):
         path = shutil.which(candidate) if candidate else None
@@ -125,7 +125,7 @@ def _uv() -> str | None:
 def _advice_about_uv(folder: Path) -> str:
     """Return a sentence if a folder belongs to a project of uv, and uv is missing."""
     project = _uv_project(folder)
-    if project is None or not (project / "uv.lock").is_file() or _uv() is not None:
+    if project is None or not (project / "uv.lock").is_file() or uv_program() is not None:
         return ""
     return f"{project} has uv.lock, but uv is not on PATH: the entry starts {sys.executable}, which needs all packages."
 
@@ -161,13 +161,14 @@ def has_key(url: str) -> bool:
     return any(name.lower() == "code" for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True))
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """Return a name; raise Failure if it is not one for an entry."""
     if not _NAME.fullmatch(name):
         raise Failure(f"{name!r} is not a valid name. Use up to 64 letters, digits, hyphens and underscores.")
     return name
 
 
-def _variable(text: str) -> tuple[str, str]:
+def variable_of(text: str) -> tuple[str, str]:
     """Return the name and the value of an environment variable. Without a value, it is a reference to itself."""
     name, equals, value = text.partition("=")
     if not _VARIABLE.fullmatch(name):
