@@ -10,9 +10,11 @@ import os
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import time
 import zipfile
+import zlib
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -37,6 +39,9 @@ _LEFT_OUT = (
     "local.settings.json", "*.pem", "*.key", "*.pfx", "*.p12", "id_rsa*", "id_ed25519*",
 )  # fmt: skip
 """Names of files and folders that no bundle gets: what is made from others, and what may be secret."""
+
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
+"""What zipfile raises for an archive that is damaged."""
 
 _BAD_NAME = re.compile(r'[\x00-\x1f<>:"|?*\\]|[. ](/|$)')
 """Characters that a file on Windows can't have in its name, and names that it changes."""
@@ -115,7 +120,7 @@ def read_bundle(file: Path) -> tuple[bytes, list[str]]:
                 raise Failure(f"{file} is not a bundle: it has no {MANIFEST}.")
             with archive.open(entries[MANIFEST]) as stream:
                 text = stream.read(_CHUNK + 1)
-    except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
+    except (*_UNREADABLE, OSError) as error:
         raise Failure(f"{file} is not a bundle (.mcpb): {error}.") from error
     if len(text) > _CHUNK:
         raise Failure(f"{file} has a {MANIFEST} of more than 1 MiB.")
@@ -144,7 +149,7 @@ def unpack(file: Path, folder: Path) -> None:
                 if entry.create_system == 3 and (entry.external_attr >> 16) & stat.S_IXUSR:  # noqa: PLR2004 - Unix
                     target.chmod(0o755)
         _replace(draft, folder)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except _UNREADABLE as error:
         raise Failure(f"{file} is not a bundle (.mcpb): {error}.") from error
     except OSError as error:
         raise Failure(f"{file} can't be unpacked to {folder}: {error.strerror or error}.") from error
@@ -172,12 +177,12 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, zipfile.ZipInfo]
     for entry in archive.infolist():
         name = entry.filename
         kind = stat.S_IFMT(entry.external_attr >> 16)
-        if entry.is_dir():
+        if name.endswith("/"):  # a folder
             continue
         if kind not in {0, stat.S_IFREG}:
             raise Failure(f"{file} has a link or a device: {name!r}. It is not unpacked.")
-        if entry.flag_bits & 1:
-            raise Failure(f"{file} is encrypted. It is not unpacked.")
+        if entry.flag_bits & 1 or entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise Failure(f"{file} is encrypted, or packed in an unusual way. It is not unpacked.")
         if not _is_safe(name) or name.casefold() in names:
             raise Failure(f"{file} has a name that leads elsewhere or is there twice: {name!r}. It is not unpacked.")
         names.add(name.casefold())

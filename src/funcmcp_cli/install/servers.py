@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from packaging.requirements import Requirement
+
+from funcmcp import __version__
 from funcmcp._text.variable_files import variables_in
 from funcmcp_cli.arguments import read_header
+from funcmcp_cli.bundle.project import project_of
+from funcmcp_cli.connect import is_command
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.entries import ServerDescription
 from funcmcp_cli.targets import find, function_app_in, load
@@ -19,7 +25,12 @@ from funcmcp_cli.targets import find, function_app_in, load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from funcmcp_cli.targets import Target
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PACKAGE_RUNNERS = {"npx", "pipx", "uvx"}
+"""Programs whose first argument is the package that they run."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -40,7 +51,8 @@ def server_at(
         arguments: Arguments of the server's own.
         env: Environment variables, as ``NAME=VALUE`` or ``NAME``.
         headers: Header fields, as ``NAME:VALUE``.
-        runner: "python" for this interpreter, "uv" for ``uv run``, "auto" for uv in the projects of uv.
+        runner: "python" for this interpreter, "uv" for ``uv run``, "uvx" for an environment apart from the project's,
+            "auto" for uv in the projects of uv.
 
     Raises:
         Failure: The target has no server, or an option is not valid or not for such a server.
@@ -56,16 +68,31 @@ def server_at(
     if headers:
         raise Failure("--header is for servers at a URL. A server that the client starts has --env.")
     variables = dict(map(variable_of, env))
+    if is_command(target):
+        return _server_of_command(shlex.split(target), name, arguments, variables)
     folder = function_app_in(target)
     if folder is None:
         return _server_of_module(target, name, arguments, variables, runner)
     if arguments:
         raise Failure("A function app takes no arguments after --. Use app settings.")
     root = folder.resolve()
+    if runner == "uvx":
+        raise Failure("--runner uvx is for Python files and modules. A function app is run by python or uv.")
     command = _command(root, runner, "host", str(root), "--stdio")
     return ServerDescription(
         checked_name(name or slug(root.name)), command, env=variables, advice=_advice(root, runner)
     )
+
+
+def _server_of_command(
+    words: list[str], name: str | None, arguments: Sequence[str], variables: dict[str, str]
+) -> ServerDescription:
+    """Return the server that a command starts. It is not run."""
+    own_name = words[0]
+    if own_name in _PACKAGE_RUNNERS:
+        own_name = next((word for word in words[1:] if not word.startswith("-")), own_name)
+    default_name = slug(re.split(r"[@=\[]", own_name.rpartition("/")[2])[0])
+    return ServerDescription(checked_name(name or default_name), (*words, *arguments), env=variables)
 
 
 def _server_of_module(
@@ -80,7 +107,10 @@ def _server_of_module(
     if place.file is None and _is_local(place.module):
         variables.setdefault("PYTHONPATH", str(place.root))
     server_arguments = ("--", *arguments) if arguments else ()
-    command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
+    if runner == "uvx":
+        command = _uvx_command(place, text, *server_arguments)
+    else:
+        command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
     advice = _advice(place.root, runner)
     return ServerDescription(checked_name(name or slug(default_name)), command, env=variables, advice=advice)
 
@@ -111,6 +141,14 @@ def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
         return (str(Path(uv).absolute()), "run", "--project", str(project), "funcmcp", *arguments)
     # sys.executable of a virtual environment is a link: it must stay one, or the environment is lost.
     return (str(Path(sys.executable).absolute()), "-m", "funcmcp", *arguments)
+
+
+def _uvx_command(place: Target, text: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command that runs funcmcp in a separate environment, with the dependencies of the project."""
+    dependencies = map(Requirement, project_of(place).metadata.get("dependencies", []))
+    required = [str(dependency) for dependency in dependencies if dependency.name not in {"funcmcp", "funcmcp-slim"}]
+    options = [word for requirement in required for word in ("--with", requirement)]
+    return ("uvx", *options, f"funcmcp@{__version__}", "run", text, "--stdio", *arguments)
 
 
 def uv_program() -> str | None:
