@@ -29,8 +29,9 @@ def mcpb(*arguments: str | Path) -> str:
 @functools.cache
 def _registry_schema() -> dict[str, Any]:
     spec = find_spec("skillsaw")
-    origin = require("The package skillsaw, which has the registry's schemas", spec and spec.origin)
-    file = Path(origin).parent / "schemas/mcp_registry/v2025_12_11/server.schema.json"
+    origin = None if spec is None else spec.origin
+    package = Path(require("The package skillsaw, which has the registry's schemas", origin)).parent
+    file = package / "schemas" / "mcp_registry" / "v2025_12_11" / "server.schema.json"
     schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return schema
 

@@ -188,3 +188,21 @@ def test_a_bundle_without_what_it_needs_is_refused(tmp_path: Path, name: str, te
     run = funcmcp("bundle", "src/orders/server.py", folder=tmp_path)
     assert run.returncode == 1
     assert message in run.stderr
+
+
+async def test_a_new_project_is_bundled_and_starts(tmp_path: Path) -> None:
+    require("uv", Path(sys.executable).with_name("uv").is_file())
+    assert funcmcp("new", "order-desk", "--hosting", "docker", folder=tmp_path).returncode == 0
+    folder = tmp_path / "order-desk"
+    written = funcmcp("bundle", folder=folder)
+    assert written.returncode == 0, written.stderr
+    entry = json.loads((folder / "dist" / "server.json").read_text())
+    assert (entry["name"], entry["packages"][0]["identifier"]) == ("com.example/order-desk", "order-desk")
+    variables = {"HOME": str(tmp_path / "home")}
+    bundle = "order-desk/dist/order-desk-0.1.0.mcpb"
+    printed = funcmcp("install", "cursor", bundle, "--write", folder=tmp_path, env=variables)
+    assert printed.returncode == 0, printed.stderr
+    server = json.loads((tmp_path / "home/.cursor/mcp.json").read_text())["mcpServers"]["order-desk"]
+    command = StdioCommand(server["command"], *server["args"], env=in_this_environment({}), cwd="/")
+    async with Client(command) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
