@@ -35,6 +35,7 @@ _MAX_DESCRIPTION = 100
 _REGISTRY_NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 _PLATFORMS = ["darwin", "linux", "win32"]
+_SOURCE_LABELS = ("source", "source code", "repository", "github")
 _SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
 
 
@@ -101,7 +102,7 @@ def manifest_for(
     settings = project.options.settings
     env = {setting.variable: f"${{user_config.{setting.key}}}" for setting in settings}
     urls = description.urls
-    source = _first(urls, "source", "source code", "repository", "github")
+    source = _source(urls)
     python = project.metadata.get("requires-python")
     manifest: dict[str, Any] = {
         "manifest_version": "0.4",
@@ -167,7 +168,7 @@ def registry_entry(project: Project, description: Description, sha256: str, *, t
         Failure: The name is not that of a registry, or nothing says where the server is.
     """
     options = project.options
-    source = _first(description.urls, "source", "source code", "repository", "github")
+    source = _source(description.urls)
     name = options.registry_name or _name_of_repository(source, description.name)
     if not name:
         return None
@@ -235,6 +236,14 @@ def _name_of_repository(source: str | None, name: str) -> str:
     parts = urlsplit(source or "")
     owner = parts.path.strip("/").partition("/")[0]
     return f"io.github.{owner}/{name}" if parts.hostname == "github.com" and owner else ""
+
+
+def _source(urls: Mapping[str, str]) -> str | None:
+    """Return the URL of the repository: also the home page, if it is on a host of repositories."""
+    labels = _SOURCE_LABELS
+    if urlsplit(urls.get("homepage", "")).hostname in _SOURCES:
+        labels = (*labels, "homepage")
+    return _first(urls, *labels)
 
 
 def _first(urls: Mapping[str, str], *labels: str) -> str | None:

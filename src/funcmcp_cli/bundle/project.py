@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from funcmcp._text.files import read_text
 from funcmcp_cli.failure import Failure
@@ -32,6 +33,7 @@ _MEMBERS: dict[str, type] = {
     "title": str, "description": str, "type": str, "required": bool, "secret": bool, "choices": list,
 }  # fmt: skip
 _WORDS: dict[type, str] = {str: "a text", bool: "true or false", list: "an array", int: "a number"}
+_OLDER_PYTHONS = [f"3.{minor}.99" for minor in range(11)]
 _TABLE = "[tool.funcmcp.bundle]"
 
 
@@ -132,6 +134,7 @@ def project_of(place: Target) -> Project:
             document = _toml(_text(file), file)
             table = as_object(document.get("project"))
             if table:
+                _check_python(table, file)
                 return Project(folder, table, _options(document, file))
         requirements = folder / "requirements.txt"
         if requirements.is_file():
@@ -144,7 +147,20 @@ def project_of(place: Target) -> Project:
     )
 
 
+def _check_python(table: Mapping[str, Any], file: Path) -> None:
+    """Raise Failure if a project allows versions of Python that funcmcp does not: uv would find no solution."""
+    try:
+        allowed = SpecifierSet(str(table.get("requires-python", ">=3.11")))
+    except InvalidSpecifier as error:
+        raise Failure(f"{file}: requires-python is not valid: {error}.") from error
+    if any(allowed.contains(version) for version in _OLDER_PYTHONS):
+        raise Failure(
+            f"{file}: requires-python allows versions below 3.11, which funcmcp does not run on. Write >=3.11."
+        )
+
+
 def _script_project(file: Path, metadata: dict[str, Any]) -> Project:
+    _check_python(metadata, file)
     names = {"dependencies", "requires-python"}
     table = {name: value for name, value in metadata.items() if name in names}
     return Project(file.parent, table, _options(metadata, file), script=file, pyproject="")

@@ -117,6 +117,10 @@ def test_a_repository_on_github_gives_the_name() -> None:
     entry = entry_for(METADATA)
     assert entry is not None
     assert entry["name"] == "io.github.acme/orders_mcp"
+    assert entry_for({**METADATA, "urls": {"Homepage": "https://github.com/acme/orders"}}) == {
+        **entry,
+        "websiteUrl": "https://github.com/acme/orders",
+    }
     check_registry_entry(entry)
 
 

@@ -101,6 +101,13 @@ def test_a_wrong_table_is_an_error_that_names_the_place(tmp_path: Path, text: st
         project_of(find(str(tmp_path / "server.py")))
 
 
+@pytest.mark.parametrize(("versions", "message"), [(">=3.10", "allows versions below 3.11"), ("3.x", "is not valid")])
+def test_versions_of_python_that_funcmcp_does_not_have_are_refused(tmp_path: Path, versions: str, message: str) -> None:
+    project(tmp_path, f"{TABLE}requires-python = '{versions}'\n")
+    with pytest.raises(Failure, match=f"requires-python {message}"):
+        project_of(find(str(tmp_path / "server.py")))
+
+
 def test_a_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "server.py").touch()
     (tmp_path / "pyproject.toml").write_bytes(b"\xff")
