@@ -66,25 +66,33 @@ def describe(project: Project, options: ServerOptions, server: MCPServer) -> Des
         Failure: The project does not say who made it, which a manifest must.
     """
     table, chosen = project.metadata, project.options
-    names = [person for person in as_list(table.get("authors")) if as_object(person).get("name")]
-    author = {key: str(names[0][key]) for key in ("name", "email") if key in names[0]} if names else {}
-    if not author and chosen.author:
-        author = {"name": chosen.author}
-    if not author:
-        raise Failure(
-            "A bundle names its author. Write authors = [{ name = '...' }] into [project] of pyproject.toml, or "
-            "author = '...' into [tool.funcmcp.bundle]."
-        )
-    title = chosen.title or options.info.title or server.name
-    name = _NOT_IN_NAMES.sub("-", (str(table.get("name") or chosen.name or server.name)).lower()).strip("-.")
-    urls = {str(label).lower(): str(url) for label, url in as_object(table.get("urls")).items()}
+    title = _first_of(chosen.title, options.info.title, server.name)
+    name = _NOT_IN_NAMES.sub("-", _first_of(table.get("name"), chosen.name, server.name).lower()).strip("-.")
     return Description(
         name or "server",
         title,
-        str(table.get("version") or chosen.version or options.version),
-        str(table.get("description") or chosen.description or options.info.description or title),
-        author,
-        urls,
+        _first_of(table.get("version"), chosen.version, options.version),
+        _first_of(table.get("description"), chosen.description, options.info.description, title),
+        _author(project),
+        {str(label).lower(): str(url) for label, url in as_object(table.get("urls")).items()},
+    )
+
+
+def _first_of(*texts: Any) -> str:
+    """Return the first text that is not empty."""
+    return next((str(text) for text in texts if text), "")
+
+
+def _author(project: Project) -> dict[str, str]:
+    """Return the author's name, perhaps with an email address."""
+    for person in map(as_object, as_list(project.metadata.get("authors"))):
+        if person.get("name"):
+            return {key: str(person[key]) for key in ("name", "email") if key in person}
+    if project.options.author:
+        return {"name": project.options.author}
+    raise Failure(
+        "A bundle names its author. Write authors = [{ name = '...' }] into [project] of pyproject.toml, or "
+        "author = '...' into [tool.funcmcp.bundle]."
     )
 
 
@@ -240,7 +248,7 @@ def _name_of_repository(source: str | None, name: str) -> str:
 
 def _source(urls: Mapping[str, str]) -> str | None:
     """Return the URL of the repository: also the home page, if it is on a host of repositories."""
-    labels = _SOURCE_LABELS
+    labels: tuple[str, ...] = _SOURCE_LABELS
     if urlsplit(urls.get("homepage", "")).hostname in _SOURCES:
         labels = (*labels, "homepage")
     return _first(urls, *labels)

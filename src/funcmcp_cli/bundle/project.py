@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from funcmcp_cli.targets import Target
 
-_SCRIPT = re.compile(r"(?m)^# /// script$\s(?P<lines>(?:^#(?:| .*)$\s)+)^# ///$")
-"""The block of PEP 723, by the pattern that the PEP has."""
+_SCRIPT_BEGIN, _SCRIPT_END = "# /// script", "# ///"
+"""The lines around the metadata of a script, by PEP 723."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPES: dict[str, type] = {"string": str, "number": int, "boolean": bool, "file": str, "directory": str}
@@ -168,11 +168,17 @@ def _script_project(file: Path, metadata: dict[str, Any]) -> Project:
 
 def _script_metadata(text: str, file: Path) -> dict[str, Any] | None:
     """Return the metadata of a script; None if it has none."""
-    match = _SCRIPT.search(text)
-    if match is None:
+    lines = text.splitlines()
+    if _SCRIPT_BEGIN not in lines:
         return None
-    lines = [line[2:] if line.startswith("# ") else line[1:] for line in match["lines"].splitlines()]
-    return _toml("\n".join(lines), file)
+    comments: list[str] = []
+    for line in lines[lines.index(_SCRIPT_BEGIN) + 1 :]:
+        if line == _SCRIPT_END:
+            return _toml("\n".join(comment.removeprefix("#").removeprefix(" ") for comment in comments), file)
+        if not line.startswith("#"):
+            break
+        comments.append(line)
+    raise Failure(f"{file}: the metadata of the script has no end. Write '{_SCRIPT_END}' in a line below it.")
 
 
 def _requirements(file: Path) -> list[str]:

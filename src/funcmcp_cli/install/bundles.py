@@ -100,31 +100,41 @@ def server_in(bundle: Bundle, name: str | None, env: Sequence[str]) -> ServerDes
     given = dict(map(variable_of, env))
     config = _config(bundle)
     values = _values(bundle, given)
-    missing: dict[str, None] = {}
+    missing: list[str] = []
+    variables = _variables(bundle, as_object(config.get("env")), given, values, missing)
+    arguments: list[str] = []
+    for template in map(str, as_list(config.get("args"))):
+        keys = _missing(bundle, template, values)
+        missing += [key for key in keys if _is_required(bundle, key)]
+        if not keys:
+            arguments += _argument(bundle, template, values)
+    if missing:
+        options = " ".join(f"--env {key}=..." for key in dict.fromkeys(missing))
+        raise Failure(f"{bundle.file.name} needs settings of its user. Pass {options}")
+    command = (_program(bundle, _filled(str(config.get("command", "")), values)), *arguments)
+    entry_name = checked_name(name or slug(str(bundle.manifest.get("name", ""))))
+    return ServerDescription(entry_name, command, env=variables)
+
+
+def _variables(
+    bundle: Bundle,
+    templates: Mapping[str, Any],
+    given: Mapping[str, str],
+    values: Mapping[str, list[str]],
+    missing: list[str],
+) -> dict[str, str]:
+    """Return the environment variables of the server, and add those that its user must give to *missing*."""
+    settings = as_object(bundle.manifest.get("user_config"))
     variables: dict[str, str] = {}
-    for variable, template in as_object(config.get("env")).items():
+    for variable, template in templates.items():
         keys = _missing(bundle, str(template), values)
         if variable in given:
             variables[variable] = given[variable]
         elif not keys:
             variables[variable] = _filled(str(template), values)
         elif any(_is_required(bundle, key) for key in keys):
-            missing[variable] = None
-    arguments: list[str] = []
-    for template in as_list(config.get("args")):
-        keys = _missing(bundle, str(template), values)
-        if keys:
-            missing.update(dict.fromkeys(key for key in keys if _is_required(bundle, key)))
-            continue
-        arguments += _argument(bundle, str(template), values)
-    if missing:
-        options = " ".join(f"--env {key}=..." for key in missing)
-        raise Failure(f"{bundle.file.name} needs settings of its user. Pass {options}")
-    settings = as_object(bundle.manifest.get("user_config"))
-    variables |= {key: value for key, value in given.items() if key not in variables and key not in settings}
-    command = (_program(bundle, _filled(str(config.get("command", "")), values)), *arguments)
-    entry_name = checked_name(name or slug(str(bundle.manifest.get("name", ""))))
-    return ServerDescription(entry_name, command, env=variables)
+            missing.append(variable)
+    return {key: value for key, value in given.items() if key not in settings} | variables
 
 
 def _config(bundle: Bundle) -> dict[str, Any]:

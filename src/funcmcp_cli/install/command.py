@@ -100,19 +100,14 @@ def install(  # noqa: PLR0913 - one for each option of the command
 
     CLIENT is also mcp-json for a plain mcp.json, or command for the command that starts the server.
     """
-    from funcmcp_cli.install.servers import read_variables
-
-    is_text = link or client in TEXTS
-    if is_text and (write or dry_run or workspace or file):
-        raise typer.BadParameter("This is printed only. Leave out --write, --dry-run, --file and --workspace.")
+    if client in TEXTS or link:
+        _check_no_file(write, dry_run, workspace, file)
     profile = None if client in TEXTS else find_client(client)
     set_arguments(target, arguments)
-    variables = [] if env_file is None else read_variables(env_file)
-    for variable in variables:  # the code may need it while it is imported
-        os.environ.setdefault(*variable.split("=", 1))
+    variables = _variables_of(env_file, env or [])
     if link and client == "goose" and runner == "auto":
         runner = "uvx"  # links of goose start few other programs
-    server, bundle = _server_at(target, name, arguments or [], [*variables, *(env or [])], header or [], runner)
+    server, bundle = _server_at(target, name, arguments or [], variables, header or [], runner)
     if profile is None or link:
         _print_text(client, profile, server, link=link)
         return
@@ -120,6 +115,22 @@ def install(  # noqa: PLR0913 - one for each option of the command
     if bundle is not None and write and not dry_run:
         write_line(bundle.unpack())
     _add(profile, server, path, write=write, dry_run=dry_run)
+
+
+def _variables_of(env_file: Path | None, env: list[str]) -> list[str]:
+    """Return the environment variables of the options. Those of a file are also set here: the server may need them."""
+    from funcmcp_cli.install.servers import read_variables
+
+    variables = [] if env_file is None else read_variables(env_file)
+    for variable in variables:
+        os.environ.setdefault(*variable.split("=", 1))
+    return [*variables, *env]
+
+
+def _check_no_file(*options: object) -> None:
+    """Raise BadParameter for options about a file."""
+    if any(options):
+        raise typer.BadParameter("This is printed only. Leave out --write, --dry-run, --file and --workspace.")
 
 
 def _add(client: ClientProfile, server: ServerDescription, path: Path, *, write: bool, dry_run: bool) -> None:
