@@ -113,3 +113,10 @@ def test_a_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(b"\xff")
     with pytest.raises(Failure, match=r"pyproject\.toml can't be read: it is not UTF-8"):
         project_of(find(str(tmp_path / "server.py")))
+
+
+@pytest.mark.parametrize("end", ["", "x = 1\n# ///\n"])
+def test_metadata_of_a_script_without_an_end_is_an_error(tmp_path: Path, end: str) -> None:
+    (tmp_path / "server.py").write_text(f"# /// script\n# dependencies = []\n{end}")
+    with pytest.raises(Failure, match="the metadata of the script has no end"):
+        project_of(find(str(tmp_path / "server.py")))
