@@ -52,7 +52,8 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     project = project_of(place)
     if not place.root.is_relative_to(project.folder):
         raise Failure(f"{place.root} is not in the folder of {project.folder / 'pyproject.toml'}.")
-    description = describe(project, runtime_of(server).server.options, server)
+    options = runtime_of(server).server.options
+    description = describe(project, server, options.info, options.version)
     if project.script is None:
         files = files_in(project.folder, project.options.exclude)
     else:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
-    from funcmcp import MCPServer
-    from funcmcp._server.options import ServerOptions
+    from funcmcp import MCPServer, ServerInfo
     from funcmcp.client import Tool
     from funcmcp_cli.bundle.project import Project, Setting
     from funcmcp_cli.targets import Target
@@ -59,20 +58,20 @@ class Description(NamedTuple):
     urls: Mapping[str, str]
 
 
-def describe(project: Project, options: ServerOptions, server: MCPServer) -> Description:
+def describe(project: Project, server: MCPServer, info: ServerInfo, version: str) -> Description:
     """Return a server in words: those of its project, and else its own.
 
     Raises:
         Failure: The project does not say who made it, which a manifest must.
     """
     table, chosen = project.metadata, project.options
-    title = _first_of(chosen.title, options.info.title, server.name)
+    title = _first_of(chosen.title, info.title, server.name)
     name = _NOT_IN_NAMES.sub("-", _first_of(table.get("name"), chosen.name, server.name).lower()).strip("-.")
     return Description(
         name or "server",
         title,
-        _first_of(table.get("version"), chosen.version, options.version),
-        _first_of(table.get("description"), chosen.description, options.info.description, title),
+        _first_of(table.get("version"), chosen.version, version),
+        _first_of(table.get("description"), chosen.description, info.description, title),
         _author(project),
         {str(label).lower(): str(url) for label, url in as_object(table.get("urls")).items()},
     )

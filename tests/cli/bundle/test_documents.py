@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPServer, ServerInfo
-from funcmcp._serving.composition import runtime_of
 from funcmcp_cli.bundle.documents import Description, describe, manifest_for, pyproject_for, registry_entry
 from funcmcp_cli.bundle.project import BundleOptions, Project, Setting
 from funcmcp_cli.failure import Failure
 from tests.cli.bundle.published import check_registry_entry
 
-SERVER = MCPServer("Order Desk", version="3.0", info=ServerInfo(description="Looks up orders"))
+INFO = ServerInfo(description="Looks up orders")
+SERVER = MCPServer("Order Desk", info=INFO)
 KEY = Setting("ORDERS_KEY", "Key", "The key of the API", secret=True, required=True)
 FOLDER = Setting("ORDERS_FOLDER", type="directory", default="${HOME}/orders")
 METADATA: dict[str, Any] = {
@@ -37,7 +37,7 @@ METADATA: dict[str, Any] = {
 
 def described(metadata: dict[str, Any], **options: Any) -> tuple[Project, Description]:
     project = Project(Path("/project"), metadata, BundleOptions(**options))
-    return project, describe(project, runtime_of(SERVER).server.options, SERVER)
+    return project, describe(project, SERVER, INFO, "3.0")
 
 
 def entry_for(metadata: dict[str, Any], **options: Any) -> dict[str, Any] | None:
