@@ -13,7 +13,7 @@ from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
+from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url, raising_mcp_errors
 from funcmcp._compat.errors import PromptError, ResourceError, as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_meta import RequestMeta
@@ -505,7 +505,8 @@ class Context(Generic[*Types]):
 
         Raises:
             TypeError: A form can't show the type.
-            ToolError: The client does not support forms, or its answer does not fit.
+            McpError: The client does not support forms, or answered with an error.
+            ToolError: The answer does not fit. A server of the official SDK raises it in place of McpError, too.
         """
         if schema is not None or self._is_of_sdk:
             from funcmcp._compat.sdk_forms import SDKForm  # noqa: PLC0415 - loads pydantic
@@ -515,7 +516,8 @@ class Context(Generic[*Types]):
         from funcmcp._compat.forms import form_of  # noqa: PLC0415 - loads pydantic
 
         form = form_of(response_type, response_title, response_description)
-        answer = answered(await self._inner.elicit(message, form.schema))
+        with raising_mcp_errors("Elicitation not supported"):
+            answer = answered(await self._inner.elicit(message, form.schema))
         return AcceptedElicitation(form.read(answer.data)) if answer.action == "accept" else answer
 
     async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:

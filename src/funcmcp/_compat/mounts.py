@@ -54,11 +54,13 @@ def mount(
         MCPServer.mount(above, server, prefix or None, transforms=changes)
         return
     changes_lists = (lambda: server.changes_lists) if isinstance(server, ServerMiddleware) else None
-    mounting.mount(
+    mounted = mounting.mount(
         *(runtime_of(above), runtime_of(server), prefix or None, changes),
         keeps_existing=True,
         changes_lists=changes_lists,
     )
+    if hasattr(server, "client_rules"):
+        server.client_rules.on_show(mounted.serve_hidden)
 
 
 def _native(transforms: Sequence[Any]) -> list[Any]:
@@ -88,7 +90,9 @@ class Screened(NativeTransform):
 
 
 class SessionRules(NativeTransform):
-    """Hides features of a mounted server from the clients for which it hides them: `Context.disable_components`.
+    """Shows the features of a mounted server to the clients to which it shows them itself.
+
+    Its tools may hide features from one client, and show those that are hidden: `Context.enable_components`.
 
     Args:
         server: The mounted server.
@@ -105,8 +109,9 @@ class SessionRules(NativeTransform):
 
     def allow(self, feature: Feature, request: RequestContext) -> bool:
         """Return whether the client of a request to the server above sees a feature of the mounted server."""
+        is_visible = feature.is_built_in or self._server._server.catalog.visibility.allows(feature)  # noqa: SLF001 - a part of FastMCP
         rules = self._server.client_rules.of(request)
-        return rules is None or rules.decide(feature, default=True)
+        return is_visible if rules is None else rules.decide(feature, default=is_visible)
 
 
 class MountedCondition:
