@@ -48,8 +48,14 @@ async def test_images_sounds_and_files_of_a_tool(tmp_path: Path) -> None:
         {"type": "resource", "resource": {"uri": "file:///report.pdf", "mimeType": "application/pdf", "blob": "cGRm"}},
         {"type": "text", "text": "and a text"},
     ]
-    with pytest.raises(ValueError, match="either bytes or the path"):
+    with pytest.raises(ValueError, match="Either path or data must be provided"):
         Image()
+    with pytest.raises(ValueError, match="Only one of path or data"):
+        Audio("a.mp3", b"mp3")
+    file = File(data=b"x")
+    file.data = None
+    with pytest.raises(ValueError, match="No resource data available"):
+        file.to_resource_content()
 
 
 def test_media_are_converted_to_blocks_with_the_attributes_of_the_protocol() -> None:

@@ -298,7 +298,7 @@ async def test_instructions_can_be_changed_and_private_meta_is_not_shown() -> No
         (resource("a://b"), ResourceMeta, {}),
     ],
 )
-def test_what_a_decorator_says_is_an_attribute_of_the_function(decorator: Any, kind: type, options: Any) -> None:
+def test_what_a_decorator_says_is_an_attribute_of_the_function(decorator: Any, kind: Any, options: Any) -> None:
     decorated = decorator(**options)(lambda: "a") if options else decorator(lambda: "a")
     mark: Any = get_fastmcp_meta(functools.wraps(decorated)(lambda: "b"))
     assert isinstance(mark, kind)

@@ -74,10 +74,8 @@ class ClientRules:
         key = _key_of(request)
         if key is None and request.client.revision.per_request:
             raise RuntimeError(_NO_CLIENT)
-        if rule is not None and rule.shows and not self._has_shown:
-            self._has_shown = True
-            for listener in self._listeners:
-                listener()
+        if rule is not None and rule.shows:
+            self._prepare_to_show()
         if key is None and request.outer is None:
             await change_rules(request, rule)
             return
@@ -90,6 +88,12 @@ class ClientRules:
         kinds = None if rule is None else rule.kinds
         for change in dict.fromkeys(LISTS[kind] for kind in LISTS if kinds is None or kind in kinds):
             await request.notify(change.method, change.params)
+
+    def _prepare_to_show(self) -> None:
+        if not self._has_shown:
+            self._has_shown = True
+            for listener in self._listeners:
+                listener()
 
 
 def _changed(rules: MutableMapping[Any, Visibility], key: object, rule: ComponentRule | None) -> Visibility | None:
