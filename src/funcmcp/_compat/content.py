@@ -12,11 +12,12 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.editable import EditableBlock, sdk_object
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.objects import CallToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp._protocol.objects import CallToolResult, PromptMessage, ReadResourceResult, ResourceContents
+    from funcmcp._protocol.objects import PromptMessage, ReadResourceResult, ResourceContents
 
 
 @public("funcmcp.compat")
@@ -133,6 +134,11 @@ class ToolResult(content.ToolResult):
             structured_content = structured
         blocks = [block_of(block) for block in content_of(structured_content if content is None else content)]
         super().__init__(blocks, structured_content=structured_content, is_error=is_error, meta=meta)
+
+    @classmethod
+    def from_mcp_result(cls, result: Any) -> ToolResult:
+        """Return the result of a ``CallToolResult`` of ``mcp.types``, or of one in JSON form."""
+        return tool_result(CallToolResult(plain(result)))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, **_: Any) -> ToolResult:
         """Return a copy with changed attributes."""
