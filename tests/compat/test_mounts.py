@@ -88,4 +88,4 @@ def test_a_mounted_server_that_shows_more_errors_is_reported(
 ) -> None:
     above, below = (FastMCP(name, mask_error_details=mask) for name, mask in zip(("a", "b"), masked, strict=True))
     above.mount(below)
-    assert ("Pass mask_error_details=True to both" in caplog.text) is warns
+    assert ("Pass mask_error_details to both" in caplog.text) is warns

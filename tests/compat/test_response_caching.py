@@ -185,8 +185,13 @@ async def test_questions_to_the_client_are_not_stored(kind: str) -> None:
     def ask(ctx: Context) -> Any:
         if ctx.input_responses is not None:
             return "answered"
-        params = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-        return InputRequiredResult(input_requests={"who": {"method": "elicitation/create", "params": params}})
+        params: dict[str, Any] = {
+            "mode": "form",
+            "message": "Who?",
+            "requestedSchema": {"type": "object", "properties": {}},
+        }
+        questions: Any = {"who": {"method": "elicitation/create", "params": params}}
+        return InputRequiredResult(input_requests=questions)
 
     mcp.prompt(ask, name="ask")
     mcp.resource("a://b")(ask)
@@ -205,5 +210,5 @@ async def test_questions_to_the_client_are_not_stored(kind: str) -> None:
 
 def test_a_result_of_the_sdk_is_one_of_fastmcp() -> None:
     wire = {"content": [{"type": "text", "text": "a"}], "structuredContent": {"b": 1}, "isError": True}
-    result = ToolResult.from_mcp_result(wire)
+    result: Any = ToolResult.from_mcp_result(wire)
     assert (result.content[0].text, result.structured_content, result.is_error) == ("a", {"b": 1}, True)

@@ -62,6 +62,9 @@ _to_client = logging.getLogger("fastmcp.server.context.to_client")
 """The logger of FastMCP with this name, by which programs find what clients are sent."""
 
 
+_OWN_ID = "\0session_id"
+"""Where the state of a request has the id that stands for that of a session. No author's key begins like that."""
+
 _OUTSIDE = "Context is not available outside of a request"
 
 
@@ -246,14 +249,22 @@ class Context(Generic[*Types]):
 
     @property
     def session_id(self) -> str | None:
-        """The id of the session; None if the call has no session.
+        """The id of the session; without one, an id of the connection, or in 2026-07-28 of the request.
+
+        In a server of the official SDK it is None without a session.
 
         Raises:
             OutsideRequestError: The context was made by hand.
         """
         if self._call is None:
             raise OutsideRequestError(f"session_id is not available because no session exists. {_OUTSIDE}")
-        return self._call.request.client.session_id
+        client = self._call.request.client
+        if client.session_id is not None or self._is_of_sdk:
+            return client.session_id
+        if client.revision.per_request or client.conversation is None:
+            own: str = self._request_state.setdefault(_OWN_ID, uuid4().hex)
+            return own
+        return session_of(self).own_id
 
     @property
     def task_id(self) -> str | None:
@@ -724,6 +735,7 @@ class Session:
 
     def __init__(self, context: Context) -> None:
         self._last: Callable[[], Context | None] = lambda: context
+        self.own_id: str = uuid4().hex
 
     def use(self, context: Context) -> None:
         """Let a request be the last one of the session."""

@@ -59,7 +59,7 @@ def mount(
         return
     if _shows_more(above, server):
         _logger.warning(
-            "%s hides the details of errors, and %s, which it mounts, shows them. Pass mask_error_details=True to both.",
+            "%s hides the details of errors, and %s, which it mounts, shows them. Pass mask_error_details to both.",
             quote(above.name),
             quote(server.name),
         )
