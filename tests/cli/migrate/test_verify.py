@@ -294,4 +294,4 @@ def test_a_folder_needs_a_command(tmp_path: Path) -> None:
 def test_a_malformed_command_is_one_line(tmp_path: Path, command: str, line: str) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     shown = funcmcp("migrate", ".", "--verify", "--command", command, folder=tmp_path)
-    assert (shown.returncode, shown.stderr) == (1, f"{line}\n")
+    assert (shown.returncode, shown.stderr) == (1, f"Not compared. {line}\n")
