@@ -28,10 +28,17 @@ BY_HAND = {"mcp"}
 _MIXIN = {"funcmcp._compat.mixin": ["MCPMixin", "mcp_prompt", "mcp_resource", "mcp_tool"]}
 _MANAGER = {"funcmcp._compat.component_routes": ["set_up_component_manager"]}
 EXTRAS: dict[str, dict[str, list[str]]] = {
-    "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillsDirectoryProvider"]},
+    "fastmcp.skills": {"funcmcp._compat.skills": ["SkillFile", "SkillManifest", "SkillResource"]},
+    "fastmcp.skills.skill": {"funcmcp._compat.skills": ["SkillFile", "SkillManifest"]},
+    "fastmcp.skills.models": {"funcmcp._compat.skills": ["SkillResource"]},
+    "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillFileResource", "SkillsDirectoryProvider"]},
+    "fastmcp.server.extensions": {
+        "funcmcp._compat.extensions": ["read_client_extension_settings"],
+        "funcmcp.compat.mcp": ["MethodBinding"],
+    },
     "fastmcp": {
         "funcmcp._compat.global_settings": ["Settings", "settings"],
-        "funcmcp.compat": ["FastMCPApp"],
+        "funcmcp.compat": ["FastMCPApp", "Skill"],
         "funcmcp.compat.fastmcp.client": ["Client"],
     },
     "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
@@ -48,6 +55,21 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
             "parse_hashed_backend_name",
             "parse_hashed_resource_uri",
             "tool_identity",
+        ],
+    },
+    "fastmcp.server.sessions": {
+        "funcmcp._compat.sessions": [
+            "CurrentSession",
+            "InvalidSession",
+            "OptionalCurrentSession",
+            "SESSION_ID_DESCRIPTION",
+            "SessionAuthError",
+            "SessionId",
+            "create_session",
+            "current_principal",
+            "end_session",
+            "session_id_parameter_names",
+            "session_storage_key",
         ],
     },
     "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},

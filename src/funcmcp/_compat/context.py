@@ -239,6 +239,11 @@ class Context(Generic[*Types]):
         return str(self._request.request.id)
 
     @property
+    def request_method(self) -> str:
+        """The method of the JSON-RPC request, such as ``"tools/call"``."""
+        return self._request.request.method
+
+    @property
     def client_id(self) -> str | None:
         """The ``client_id`` in the request's ``_meta``, which any client chooses. `access_token` has another one."""
         client_id = self._request.meta.get("client_id")
@@ -333,6 +338,8 @@ class Context(Generic[*Types]):
     @property
     def access_token(self) -> AccessToken | None:
         """The token that the caller sent; None for a caller without credentials."""
+        if self._call is None:  # made by hand
+            return None if self._outer is None else self._outer.access_token
         if self._request.by_author:  # a direct call within a request is one of its caller
             return None if self._outer is None else self._outer.access_token
         principal = self._request.principal
@@ -685,6 +692,11 @@ class RequestView:
     def lifespan_context(self) -> Any:
         """What the server's lifespan yielded."""
         return self._context.lifespan_context
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._context.request_method
 
     @property
     def request_id(self) -> str:

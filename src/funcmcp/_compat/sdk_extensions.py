@@ -100,7 +100,7 @@ class Extension:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "identifier" in vars(cls):
-            _check_identifier(cls.identifier, cls.__name__)
+            check_identifier(cls.identifier, cls.__name__)
 
     def settings(self) -> dict[str, Any]:
         """Return what the server declares with the extension."""
@@ -123,7 +123,8 @@ class Extension:
         return await call_next(ctx)
 
 
-def _check_identifier(identifier: object, owner: str) -> None:
+def check_identifier(identifier: object, owner: str) -> None:
+    """Raise TypeError for a malformed identifier of an extension, whose class is *owner*."""
     if not isinstance(identifier, str) or not is_identifier(identifier):
         raise TypeError(
             f"{owner}.identifier must be a `vendor-prefix/name` string (reverse-DNS prefix required), got "
@@ -165,7 +166,7 @@ def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
     intercepting: list[Any] = []
     for extension in extensions:
         identifier = getattr(extension, "identifier", None)
-        _check_identifier(identifier, type(extension).__name__)
+        check_identifier(identifier, type(extension).__name__)
         if identifier in names:
             raise ValueError(f"Extension {identifier!r} is already registered")
         names.add(str(identifier))
@@ -174,7 +175,7 @@ def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
         for resource in extension.resources():
             server.add_resource(resource.resource)
         for method in extension.methods():
-            _add_method(server, identifier, method)
+            add_method(server, identifier, method)
         if identifier not in EXTENSIONS:  # which the server declares itself
             declared[str(identifier)] = extension.settings()
         if not _is_inherited(extension):
@@ -189,7 +190,8 @@ def _is_inherited(extension: Any) -> bool:
     return method is None or getattr(method, "__qualname__", "") == "Extension.intercept_tool_call"
 
 
-def _add_method(server: FastMCP, identifier: Any, method: Any) -> None:
+def add_method(server: FastMCP, identifier: Any, method: Any) -> None:
+    """Serve a method of an extension; raise ValueError if the server has a method of this name."""
     catalog = server._server.catalog  # noqa: SLF001 - a part of it
     if method.method in catalog.methods:
         raise ValueError(

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._compat.auth import AuthProvider
+    from funcmcp._compat.extensions import ServerExtension
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider import Provider
@@ -112,6 +113,8 @@ class FastMCP(ServerRegistration):
         self._components = {}
         self.provided_components: ProvidedComponents | None = None
         self.client_rules: ClientRules = ClientRules()
+        self.added_providers: list[Any] = []
+        self.added_extensions: dict[str, ServerExtension] = {}
         self._features = {}
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
@@ -482,11 +485,28 @@ class FastMCP(ServerRegistration):
         super().add_provider(provider, prefix, transforms=transforms)
 
     @property
+    def providers(self) -> list[Any]:
+        """The providers: the components of this server itself, and those that were added, in this order."""
+        return [self.local_provider, *self.added_providers]
+
+    @property
     def local_provider(self) -> LocalProvider:
         """The components of this server itself as a provider."""
         from funcmcp._compat.local_provider import ServerComponents  # noqa: PLC0415 - few programs need it
 
         return ServerComponents(self)
+
+    def add_extension(self, extension: ServerExtension) -> None:
+        """Declare an extension, and serve what it adds.
+
+        Raises:
+            RuntimeError: The server has started.
+            TypeError: The identifier of the extension is malformed.
+            ValueError: The server has the extension already, or one of its methods.
+        """
+        from funcmcp._compat.extensions import add_extension  # noqa: PLC0415 - few servers have extensions
+
+        add_extension(self, extension)
 
     # Other servers
 
@@ -539,6 +559,10 @@ class FastMCP(ServerRegistration):
         if server is self:
             raise ValueError("Cannot mount a server onto itself")
         mount(self, server, prefix or namespace, transforms, tool_names, self.resource_security)
+        if getattr(server, "added_extensions", None):
+            from funcmcp._compat.extensions import add_extensions_of  # noqa: PLC0415 - few servers have extensions
+
+            add_extensions_of(self, server)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
