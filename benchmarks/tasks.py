@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--only", choices=KINDS, action="append", help="measure this store only; may be repeated")
     parser.add_argument("--quick", action="store_true", help="measure rates and delays of short tasks only")
     options = parser.parse_args()
-    run_with_peers(Path(__file__))
+    run_with_peers(Path(__file__), "requirements-fastmcp-tasks.txt")
     os.sched_setaffinity(0, {LOAD_CORE})
     rows: list[Row] = []
     for kind in options.only or KINDS:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 TEXT = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
-SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+SECTIONS = ["Upgrade", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 
 
 def unreleased() -> str:
