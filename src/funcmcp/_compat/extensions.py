@@ -174,7 +174,7 @@ def add_extensions_of(server: Any, source: Any) -> None:
         server: The server that gets them.
         source: The provider or the mounted server.
     """
-    needed = getattr(source, "required_extensions", tuple)()
+    needed: Sequence[ServerExtension] = getattr(source, "required_extensions", tuple)()
     shared = [item for item in getattr(source, "added_extensions", {}).values() if item.auto_register]
     for extension in [*needed, *shared]:
         if extension.identifier not in server.added_extensions:

@@ -172,7 +172,7 @@ class ProvidedComponents(NativeProvider):
             for source in self.sources:
                 for feature in await source.features():
                     features.setdefault((type(feature), feature.key, feature.version), feature)
-            skills = [] if self._skills is None else await self._skills.listed()
+            skills: Sequence[Any] = () if self._skills is None else await self._skills.listed()
         return [*features.values(), *skills]
 
     def serve_skills(
@@ -189,8 +189,8 @@ class ProvidedComponents(NativeProvider):
 
         self._skills = SkillEntries(self.sources, providers, may_read, is_own)
 
-    async def get(self, kind: type, key: str, caller: Principal | None) -> AnyFeature | None:
-        """Return the feature that the first provider has."""
+    async def get(self, kind: type, key: str, caller: Principal | None) -> Any:
+        """Return the feature that the first provider has; None if there is none."""
         with self._in_context(caller):
             if kind is Skill:
                 return None if self._skills is None else await self._skills.found(key)

@@ -85,7 +85,8 @@ class SkillEntries:
             return None
         entries: list[Entry] = []
         for source in self._chosen():
-            entry = await source.provider._get_skill_entry(source.source_key(Resource, uri), _request())  # noqa: SLF001 - FastMCP's name
+            provider: Any = source.provider
+            entry = await provider._get_skill_entry(source.source_key(Resource, uri), _request())  # noqa: SLF001 - FastMCP's name
             if entry is not None:
                 entries.append(Entry(source, _shown(source, entry)))
         return await self._skill(entries[0]) if len(entries) == 1 else None
@@ -131,8 +132,9 @@ def _file_of(template: Any, uri: str) -> Resource:
 
 async def _entries_of(source: Source) -> Sequence[Any]:
     """Return the entries of a provider. One that fails has none, which is logged."""
+    provider: Any = source.provider
     try:
-        entries: Sequence[Any] = await source.provider._list_skill_entries(_request())  # noqa: SLF001 - FastMCP's name
+        entries: Sequence[Any] = await provider._list_skill_entries(_request())  # noqa: SLF001 - FastMCP's name
     except Exception as error:  # noqa: BLE001 - an author's code may raise anything
         _logger.warning("Error loading Skills source: %s: %s", type(error).__name__, error)
         return ()
