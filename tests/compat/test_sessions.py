@@ -26,7 +26,7 @@ from funcmcp.compat.fastmcp.server.sessions import (
 )
 from funcmcp.testing import Client
 
-TOKENS = {name: {"client_id": "app", "scopes": [], "sub": name} for name in ("ada", "bob")}
+TOKENS: dict[str, dict[str, Any]] = {name: {"client_id": "app", "scopes": [], "sub": name} for name in ("ada", "bob")}
 
 
 def client_of(mcp: FastMCP, name: str) -> Client:
@@ -131,7 +131,7 @@ async def test_callers_without_credentials_have_no_session() -> None:
 
     async with Client(mcp) as client:
         result = await client.call_tool("needed", {}, raise_on_error=False)
-        assert "needs a signed-in caller" in result.content[0].text
+        assert "needs a signed-in caller" in str(result.content[0].text)
         assert await called(client, "optional") is True
 
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from funcmcp.compat import MCPSkill, Skill, SkillFrontmatter
 from funcmcp.compat.fastmcp.skills import SkillFile, SkillManifest
-from funcmcp.providers import Skill as NativeSkill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +29,6 @@ def test_a_skill_has_its_files_as_they_were() -> None:
     assert (REVIEW.name, REVIEW.description) == ("review", 'Review "changes": all of them')
     assert REVIEW.frontmatter.root["metadata"] == {"level": 1, "yes": "no"}
     assert repr(REVIEW) == "Skill(name='review', files=3)"
-    assert Skill is not NativeSkill
 
 
 def test_a_skill_of_the_same_files_is_equal() -> None:

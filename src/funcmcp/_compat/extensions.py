@@ -225,7 +225,7 @@ class SkillsExtension(ServerExtension):
         super().bind(server)
         for provider in self._providers or ():
             self._check(server, provider)
-        from funcmcp._compat.provider_server import provided  # noqa: PLC0415 - imports this module
+        from funcmcp._compat.provider_server import provided  # noqa: PLC0415 - few servers have skills
 
         native = server._server  # noqa: SLF001 - a part of it
         provided(server).serve_skills(self.providers, partial(_may_read, server), partial(_has_resource, server))

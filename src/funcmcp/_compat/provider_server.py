@@ -30,8 +30,7 @@ def add_provider(server: Any, provider: Any, namespace: str | None, transforms: 
         TypeError: The value is none of them.
         ValueError: The namespace is malformed.
     """
-    from funcmcp._compat.extensions import add_extensions_of  # noqa: PLC0415 - few servers have providers
-    from funcmcp._compat.provider import Provider  # noqa: PLC0415 - as above
+    from funcmcp._compat.provider import Provider  # noqa: PLC0415 - few servers have providers
     from funcmcp._compat.transforms import native_transforms  # noqa: PLC0415 - as above
 
     transforms = native_transforms(transforms)
@@ -42,7 +41,6 @@ def add_provider(server: Any, provider: Any, namespace: str | None, transforms: 
     elif isinstance(provider, Provider):
         provider.add_to(server, namespace, transforms)
         server.added_providers.append(provider)
-        add_extensions_of(server, provider)
     elif isinstance(provider, type):
         raise TypeError(f"mcp.add_provider takes an object, not a class. Write {provider.__name__}(...).")
     else:

@@ -19,7 +19,6 @@ from funcmcp._protocol.methods import METHODS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from funcmcp._compat.server import FastMCP
     from funcmcp._server.calls.context import RequestContext
 
 
@@ -153,7 +152,7 @@ def require_client_extension(ctx: Any, identifier: str) -> None:
         )
 
 
-def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
+def add_extensions(server: Any, extensions: Iterable[Any]) -> None:
     """Declare extensions of a server, and serve what they add.
 
     Raises:
@@ -190,7 +189,7 @@ def _is_inherited(extension: Any) -> bool:
     return method is None or getattr(method, "__qualname__", "") == "Extension.intercept_tool_call"
 
 
-def add_method(server: FastMCP, identifier: Any, method: Any) -> None:
+def add_method(server: Any, identifier: Any, method: Any) -> None:
     """Serve a method of an extension; raise ValueError if the server has a method of this name."""
     catalog = server._server.catalog  # noqa: SLF001 - a part of it
     if method.method in catalog.methods:

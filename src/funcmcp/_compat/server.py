@@ -113,8 +113,6 @@ class FastMCP(ServerRegistration):
         self._components = {}
         self.provided_components: ProvidedComponents | None = None
         self.client_rules: ClientRules = ClientRules()
-        self.added_providers: list[Any] = []
-        self.added_extensions: dict[str, ServerExtension] = {}
         self._features = {}
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
@@ -148,6 +146,8 @@ class FastMCP(ServerRegistration):
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
+        self.added_providers: list[Any] = []
+        self.added_extensions: dict[str, ServerExtension] = {}
         self._begin_middleware(options.get("telemetry_mode"))
         if self._include_tags is not None:
             self.enable(tags=self._include_tags, only=True)
@@ -470,9 +470,11 @@ class FastMCP(ServerRegistration):
             TypeError: The value is not a provider.
             ValueError: The prefix is malformed.
         """
-        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - few servers have providers
+        from funcmcp._compat.extensions import add_extensions_of  # noqa: PLC0415 - few servers have providers
+        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - as above
 
         add_provider(self, provider, prefix or namespace or None, transforms)
+        add_extensions_of(self, provider)
 
     def add_components(self, provider: Provider, prefix: str | None, transforms: Sequence[Any]) -> None:
         """Ask a provider of FastMCP for components in each request."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._compat.context import context_variable
 from funcmcp._server.catalog.features import Resource, Skill
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from funcmcp._compat.provider_features import Source
-
     MayRead: TypeAlias = Callable[[str], Awaitable[bool]]
 
 _logger = logging.getLogger("funcmcp.compat")
@@ -29,6 +27,26 @@ _METHODS = ("skills/", "resources/directory/")
 
 _reading: ContextVar[bool] = ContextVar("funcmcp_compat_reading_skills", default=False)
 """Whether skills are being read, so that a look at their files does not read them again."""
+
+
+class Source(Protocol):
+    """A provider of FastMCP that a server has.
+
+    Attributes:
+        provider: The provider.
+    """
+
+    provider: Any
+
+    @property
+    def native_transforms(self) -> Sequence[Any]:
+        """The transforms that change features."""
+
+    def source_key(self, kind: type, key: str) -> str:
+        """Return the name or URI in the provider for the one that clients see."""
+
+    async def feature(self, kind: type, key: str) -> Any:
+        """Return the feature with a name or URI; None if there is none."""
 
 
 class Entry(NamedTuple):
@@ -85,8 +103,7 @@ class SkillEntries:
             return None
         entries: list[Entry] = []
         for source in self._chosen():
-            provider: Any = source.provider
-            entry = await provider._get_skill_entry(source.source_key(Resource, uri), _request())  # noqa: SLF001 - FastMCP's name
+            entry = await source.provider._get_skill_entry(source.source_key(Resource, uri), _request())  # noqa: SLF001 - FastMCP's name
             if entry is not None:
                 entries.append(Entry(source, _shown(source, entry)))
         return await self._skill(entries[0]) if len(entries) == 1 else None
@@ -132,9 +149,8 @@ def _file_of(template: Any, uri: str) -> Resource:
 
 async def _entries_of(source: Source) -> Sequence[Any]:
     """Return the entries of a provider. One that fails has none, which is logged."""
-    provider: Any = source.provider
     try:
-        entries: Sequence[Any] = await provider._list_skill_entries(_request())  # noqa: SLF001 - FastMCP's name
+        entries: Sequence[Any] = await source.provider._list_skill_entries(_request())  # noqa: SLF001 - FastMCP's name
     except Exception as error:  # noqa: BLE001 - an author's code may raise anything
         _logger.warning("Error loading Skills source: %s: %s", type(error).__name__, error)
         return ()
