@@ -154,3 +154,19 @@ def test_clients_of_proxies_take_the_type_of_a_transport() -> None:
 def test_the_sign_in_of_a_client_is_not_dropped() -> None:
     with pytest.raises(TypeError, match="auth"):
         _target_of(Transport(url="http://127.0.0.1:1/mcp", headers={}, auth=object()))
+
+
+@pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
+async def test_a_client_of_a_proxy_has_its_era_and_introduces_itself(mode: str, revision: str) -> None:
+    backend = FastMCP("Backend")
+
+    @backend.tool
+    def who(context: compat.Context) -> str:
+        native = context.session.client_params
+        return f"{context.protocol_version} {native.client_info.name}"
+
+    info = {"name": "proxy-backend", "version": "1.0"}
+    client = ProxyClient(backend, mode=mode, client_info=info).new()
+    proxy = FastMCPProxy(client_factory=lambda: client)
+    async with Client(proxy) as session:
+        assert (await session.call_tool("who")).content[0].text == f"{revision} proxy-backend"

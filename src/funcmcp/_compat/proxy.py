@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
+from funcmcp._compat.annotations import plain
 from funcmcp._compat.provider import Provider, feature_transforms
 from funcmcp._compat.server import FastMCP
 from funcmcp._objects.public_names import public
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from funcmcp._server.catalog.transformed import AnyFeature
+
+_ERAS = {"legacy": "handshake", "auto": "newest"}
+"""Eras of an upstream, by the ``mode`` of FastMCP's clients."""
 
 _PROGRAMS = {".py": sys.executable, ".js": "node"}
 """What runs a script, by the end of its name."""
@@ -39,15 +43,28 @@ class ProxyClient:
     Args:
         transport: The target, as for `create_proxy`.
         forward_incoming_headers: Is ignored.
+        mode: ``"legacy"`` sends all requests in sessions, ``"auto"`` all in the newest revision of the backend. By
+            default a client of an older revision has a session.
+        client_info: How the proxy introduces itself to the backend: an ``Implementation`` of ``mcp.types``.
         options: Other options of FastMCP's client, which are ignored.
     """
 
     sessions: str = "call"
     """Which requests share a session of the backend, as `funcmcp.upstreams.Upstream` has it."""
 
-    def __init__(self, transport: Any, *, forward_incoming_headers: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        transport: Any,
+        *,
+        forward_incoming_headers: bool = True,
+        mode: str | None = None,
+        client_info: Any = None,
+        **options: Any,
+    ) -> None:
         del forward_incoming_headers
         self.transport = transport
+        self.mode = mode
+        self.client_info = client_info
         self.options = options
 
     if not TYPE_CHECKING:
@@ -58,7 +75,7 @@ class ProxyClient:
 
     def new(self) -> ProxyClient:
         """Return a client of the same target."""
-        return type(self)(self.transport, **self.options)
+        return type(self)(self.transport, mode=self.mode, client_info=self.client_info, **self.options)
 
 
 @public("funcmcp.compat")
@@ -138,12 +155,25 @@ def add_upstreams(server: Any, target: Any, namespace: str | None = None, transf
         TypeError: The target is of another type.
         ValueError: The configuration has no server that can be used.
     """
-    sessions: Any = getattr(target, "sessions", "client") if isinstance(target, ProxyClient) else "client"
+    options: dict[str, Any] = {"client_info": _client_info_of(target)}
+    if isinstance(target, ProxyClient):
+        options |= {"sessions": target.sessions, "era": _ERAS.get(target.mode or "")}
+    elif getattr(target, "mode", None) == "legacy":  # FastMCP's client
+        options["era"] = "handshake"
     resolved = _target_of(target)
     if isinstance(resolved, dict):
         _add_configured(server, resolved, namespace, transforms)
     else:
-        server.mount(Upstream(resolved, sessions=sessions), namespace, transforms=[with_own_tags, *transforms])
+        server.mount(Upstream(resolved, **options), namespace, transforms=[with_own_tags, *transforms])
+
+
+def _client_info_of(target: Any) -> dict[str, Any] | None:
+    """Return how a client introduces itself to its server; None if the author has not chosen that."""
+    info = target.client_info if isinstance(target, ProxyClient) else None
+    if info is None:
+        info = getattr(target, "_session_kwargs", {}).get("client_info")  # of FastMCP's client
+    described = plain(info)
+    return described if isinstance(described, dict) and described.get("version") else None
 
 
 def with_own_tags(feature: AnyFeature) -> AnyFeature:

@@ -127,7 +127,9 @@ def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
     }
     http = http_options(settings, runtime.http_options) if changed else runtime.http_options
     if sse:
-        http = replace(http, sse=settings.sse_path)
+        # FastMCP serves only one of the two endpoints, so programs may give both the same path.
+        path = f"{http.path}/streamable" if http.path == settings.sse_path else http.path
+        http = replace(http, path=path, sse=settings.sse_path)
     if settings.stateless_http:
         runtime.change_endpoints(http, sessions=None)
     elif http != runtime.http_options:

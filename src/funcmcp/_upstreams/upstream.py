@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute
     from funcmcp._upstreams.auth import AuthFunction, UpstreamAuth
     from funcmcp._upstreams.definitions import UpstreamLists
+    from funcmcp._upstreams.eras import Era
     from funcmcp._upstreams.features import ServerFacts
     from funcmcp._upstreams.limits import UpstreamLimits, UpstreamTimeouts
     from funcmcp._upstreams.links import SessionMode
@@ -75,11 +76,17 @@ class Upstream(RemoteProvider):
         pinned: A file of ``funcmcp pin``. Definitions that differ from those in the file are hidden, and reported.
         short_names: Whether names of more than 64 characters, which most models refuse, are cut and get a hash.
         instructions: Whether the server's instructions are added to those of this server, with its name.
+        era: ``"handshake"`` sends all requests in sessions, also those of clients of 2026-07-28; ``"newest"`` sends all
+            in the newest revision that the server speaks. By default a client of an older revision has a session, if
+            the server begins one.
+        client_info: How this server introduces itself to the other one: an Implementation of the specification, with
+            ``name`` and ``version``. By default it is "funcmcp".
 
     Raises:
         TypeError: *auth* is not a function, or *only* is neither a list of names nor a function.
-        ValueError: The URL is not valid, *sessions* is none of the three, there is *auth* for something else than a
-            URL, or for an endpoint with `sign_in`, or the file of *pinned* is not one of ``funcmcp pin``.
+        ValueError: The URL is not valid, *sessions* is none of the three, *era* is neither of the two, *client_info*
+            has no name or version, there is *auth* for something else than a URL, or for an endpoint with `sign_in`, or
+            the file of *pinned* is not one of ``funcmcp pin``.
         OSError: The file of *pinned* can't be read.
 
     Example:
@@ -102,7 +109,13 @@ class Upstream(RemoteProvider):
         pinned: str | Path | None = None,
         short_names: bool = False,
         instructions: bool = False,
+        era: Era | None = None,
+        client_info: Mapping[str, Any] | None = None,
     ) -> None:
+        if era not in (None, "handshake", "newest"):
+            raise ValueError(f"era must be 'handshake', 'newest' or None; got {era!r}.")
+        if client_info is not None and not all(isinstance(client_info.get(name), str) for name in ("name", "version")):
+            raise ValueError("client_info needs a name and a version, such as {'name': 'gateway', 'version': '1.0'}.")
         if sessions not in ("client", "shared", "call"):
             raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
         self._auth = None if auth is None else auth_of(auth)
@@ -118,6 +131,8 @@ class Upstream(RemoteProvider):
             optional=optional,
             timeouts=timeouts,
             limits=limits,
+            era=era,
+            client_info=client_info,
         )
         self._forwarding = Forwarding(self._links)
         self.name: str = self._links.name
