@@ -434,7 +434,11 @@ async def test_an_author_chooses_the_era_of_an_upstream(era: Any, expected: dict
 
 async def test_an_upstream_without_the_newest_revision_has_sessions() -> None:
     old = funcmcp.MCPServer("Old", protocol=funcmcp.ProtocolOptions(revisions=["2025-11-25"]))
-    old.tool(lambda: "done", name="work")
+
+    @old.tool
+    def work() -> str:
+        return "done"
+
     gateway = funcmcp.MCPServer("Gateway")
     gateway.mount(Upstream(old, era="newest"))
     async with Client(gateway) as client:

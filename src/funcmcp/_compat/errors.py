@@ -180,10 +180,6 @@ def is_mcp_error(error: BaseException) -> bool:
     return isinstance(error, MCPError) or (is_sdk_type(type(error)) and hasattr(error, "error"))
 
 
-_NOT_FOUND = "Resource not found"
-"""The text of an error without a further reason."""
-
-
 class MissingFeatureError(McpError, NotFoundError):
     """A request names a tool, a resource or a prompt that does not exist. Clients get the JSON-RPC error for it."""
 
@@ -210,8 +206,6 @@ def raise_as_fastmcp(error: MCPError, failure: BaseException | None) -> NoReturn
     """
     if isinstance(failure, ResourceError | PromptError):
         raise failure
-    if isinstance(failure, ResourceNotFound) and isinstance(error.data, dict) and error.message == _NOT_FOUND:
-        raise MissingFeatureError(error.code, f"Unknown resource: {error.data.get('uri')!r}", error.data) from failure
     raise as_fastmcp_error(error, failure) from failure
 
 

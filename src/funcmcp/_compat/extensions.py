@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import weakref
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +16,7 @@ from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._compat.sdk_extensions import add_method, check_identifier
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.extensions import EXTENSIONS
+from funcmcp._server.catalog.transformed import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from funcmcp._compat.provider import Provider
     from funcmcp._compat.sdk_extensions import MethodBinding
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Skill
 
 _SKILLS = "io.modelcontextprotocol/skills"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -184,8 +188,13 @@ def add_extensions_of(server: Any, source: Any) -> None:
 
 
 def requires_live_resource(server: Any, uri: str) -> bool:
-    """Return whether an extension of a server says that a cache must not serve a resource."""
-    return any(item._requires_live_resource(uri) for item in server.added_extensions.values())  # noqa: SLF001 - FastMCP's name
+    """Return whether an extension or a provider of a server says that a cache must not serve a resource."""
+    extensions = server.added_extensions.values()
+    return any(item._requires_live_resource(uri) for item in extensions) or any(  # noqa: SLF001 - FastMCP's name
+        provider._owns_skill_resource(uri)  # noqa: SLF001 - as above
+        for provider in server.added_providers
+        if hasattr(provider, "_owns_skill_resource")
+    )
 
 
 @public("funcmcp.compat")
@@ -263,6 +272,33 @@ class SkillsExtension(ServerExtension):
         if sources is None:
             sources = [item.provider for item in self.server.provided_components.sources if has_skills(item.provider)]
         return any(provider._owns_skill_resource(uri) for provider in sources)  # type: ignore[attr-defined] # noqa: SLF001 - FastMCP's name
+
+
+class ReadableSkills(Transform):
+    """Hides the skills of another server whose files are served elsewhere, or which middleware does not let be read.
+
+    Args:
+        server: The server that serves them.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def __call__(self, feature: Any) -> Any:
+        """Return the feature as it is."""
+        return feature
+
+    def skill_of(self, skill: Skill) -> Skill:
+        """Return the skill with the condition."""
+        return replace(skill, shown_if=self._is_readable)
+
+    async def _is_readable(self, skill: Any, request: RequestContext) -> bool:
+        resources = self._server._server.catalog.resources  # noqa: SLF001 - a part of it
+        served = [resources.get(file.uri) for file in skill.files]
+        if any(item is None or item.upstream != file.upstream for item, file in zip(served, skill.files, strict=True)):
+            return False
+        with self._server.active_context(request):
+            return all([await _passes(self._server, file.uri) for file in skill.files])
 
 
 def has_skills(provider: Any) -> bool:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
 from funcmcp._compat.annotations import plain
+from funcmcp._compat.extensions import ReadableSkills
 from funcmcp._compat.provider import Provider, feature_transforms
 from funcmcp._compat.server import FastMCP
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.skills import SCHEME
 from funcmcp._upstreams.bridged import upstreams_of
 from funcmcp._upstreams.servers_file import read_servers
 from funcmcp._upstreams.upstream import Upstream
@@ -97,14 +99,18 @@ class ProxyProvider(Provider):
         client_factory: A function without arguments that returns a `ProxyClient`, a client of FastMCP or a target of
             `create_proxy`. It is called once, when the provider is added.
         cache_ttl: Is ignored: lists are read again when the other server says that they have changed.
+        skills: Whether the skills of the other server are skills of this one, too.
         options: Other options of FastMCP, which are ignored.
 
     Raises:
         TypeError: *client_factory* is not a function, or is async.
     """
 
-    def __init__(self, client_factory: Callable[[], Any], cache_ttl: float | None = None, **options: Any) -> None:
+    def __init__(
+        self, client_factory: Callable[[], Any], cache_ttl: float | None = None, *, skills: bool = False, **options: Any
+    ) -> None:
         super().__init__()
+        self.skills: bool = skills
         del cache_ttl, options
         if not callable(client_factory):
             raise TypeError("ProxyProvider takes a function that returns a client. Write lambda: ProxyClient(target).")
@@ -112,7 +118,12 @@ class ProxyProvider(Provider):
 
     def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
         """Add the other server, with the transforms of this provider."""
-        add_upstreams(server, self.client_factory(), namespace, [*feature_transforms(self), *transforms])
+        changes = [*feature_transforms(self), *transforms]
+        add_upstreams(server, self.client_factory(), namespace, changes, skills=self.skills)
+
+    def _owns_skill_resource(self, uri: str) -> bool:
+        """Return whether a cache must not serve a resource, because its contents have to fit the entry of a skill."""
+        return self.skills and uri.startswith(SCHEME)
 
 
 @public("funcmcp.compat")
@@ -123,7 +134,7 @@ class FastMCPProxy(FastMCP):
         client_factory: As for `ProxyProvider`.
         provider_error_strategy: Is ignored: requests for features of a server that has never answered are errors.
         identity: Is ignored: clients see the identity of this server.
-        skills: Is ignored: skills of the other server are passed on.
+        skills: Whether the skills of the other server are skills of this one, too.
         settings: The options of the server, such as its name.
     """
 
@@ -136,13 +147,15 @@ class FastMCPProxy(FastMCP):
         skills: bool = False,
         **settings: Any,
     ) -> None:
-        del provider_error_strategy, identity, skills
+        del provider_error_strategy, identity
         super().__init__(settings.pop("name", None) or "FastMCPProxy", **settings)
         self.client_factory = client_factory
-        self.add_provider(ProxyProvider(client_factory))
+        self.add_provider(ProxyProvider(client_factory, skills=skills))
 
 
-def add_upstreams(server: Any, target: Any, namespace: str | None = None, transforms: Sequence[Any] = ()) -> None:
+def add_upstreams(
+    server: Any, target: Any, namespace: str | None = None, transforms: Sequence[Any] = (), *, skills: bool = False
+) -> None:
     """Mount the server that a target of FastMCP's proxies names, or each of a configuration.
 
     Args:
@@ -150,12 +163,13 @@ def add_upstreams(server: Any, target: Any, namespace: str | None = None, transf
         target: The target.
         namespace: The prefix of names and URIs.
         transforms: Transforms for the features of the target.
+        skills: Whether its skills are served, too.
 
     Raises:
         TypeError: The target is of another type.
         ValueError: The configuration has no server that can be used.
     """
-    options: dict[str, Any] = {"client_info": _client_info_of(target)}
+    options: dict[str, Any] = {"client_info": _client_info_of(target), "skills": skills}
     if isinstance(target, ProxyClient):
         options |= {"sessions": target.sessions, "era": _ERAS.get(target.mode or "")}
     elif getattr(target, "mode", None) == "legacy":  # FastMCP's client
@@ -164,7 +178,10 @@ def add_upstreams(server: Any, target: Any, namespace: str | None = None, transf
     if isinstance(resolved, dict):
         _add_configured(server, resolved, namespace, transforms)
     else:
-        server.mount(Upstream(resolved, **options), namespace, transforms=[with_own_tags, *transforms])
+        changes = [with_own_tags, *transforms]
+        if skills:
+            changes.append(ReadableSkills(server))
+        server.mount(Upstream(resolved, **options), namespace, transforms=changes)
 
 
 def _client_info_of(target: Any) -> dict[str, Any] | None:

@@ -410,7 +410,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], dict[str, Any] | None], Callable[[d
 def _is_live(context: MiddlewareContext[Any]) -> bool:
     """Return whether an extension of the server needs the contents of a resource as they are now."""
     server: Any = None if context.fastmcp_context is None else context.fastmcp_context.fastmcp
-    if not getattr(server, "added_extensions", None):
+    if not (getattr(server, "added_extensions", None) or getattr(server, "added_providers", None)):
         return False
     from funcmcp._compat.extensions import requires_live_resource  # noqa: PLC0415 - few servers have extensions
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.extensions import SKILLS, declared_settings
 from funcmcp._providers.remote import RemoteProvider
 from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import auth_of
@@ -76,6 +77,7 @@ class Upstream(RemoteProvider):
         pinned: A file of ``funcmcp pin``. Definitions that differ from those in the file are hidden, and reported.
         short_names: Whether names of more than 64 characters, which most models refuse, are cut and get a hash.
         instructions: Whether the server's instructions are added to those of this server, with its name.
+        skills: Whether the skills of the server, which are instructions for the model, are skills of this server, too.
         era: ``"handshake"`` sends all requests in sessions, also those of clients of 2026-07-28; ``"newest"`` sends all
             in the newest revision that the server speaks. By default a client of an older revision has a session, if
             the server begins one.
@@ -109,6 +111,7 @@ class Upstream(RemoteProvider):
         pinned: str | Path | None = None,
         short_names: bool = False,
         instructions: bool = False,
+        skills: bool = False,
         era: Era | None = None,
         client_info: Mapping[str, Any] | None = None,
     ) -> None:
@@ -119,6 +122,8 @@ class Upstream(RemoteProvider):
         if sessions not in ("client", "shared", "call"):
             raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
         self._auth = None if auth is None else auth_of(auth)
+        if skills:
+            self.components |= {"skill"}
         self.per_caller: bool = self._auth is not None and self._auth.per_caller
         self._changes = UpstreamChanges(self.changed, self.resource_updated)
         self._links = Links(
@@ -144,7 +149,7 @@ class Upstream(RemoteProvider):
         self._pins = None if pinned is None else Pins(pinned, self.name)
         self._name_lengths = NameLengths(self.name, shortens=short_names)
         self._features = UpstreamFeatures(
-            self, self.name, self._links, self._forwarding, choose=self._chosen, watch=self._watch
+            self, self.name, self._links, self._forwarding, choose=self._chosen, watch=self._watch, skills=skills
         )
 
     @property
@@ -173,6 +178,8 @@ class Upstream(RemoteProvider):
         if self._features.facts is None:
             return None
         names = frozenset(self._features.facts.capabilities)
+        if declared_settings(self._features.facts.capabilities, SKILLS) is not None:
+            names |= {"skills"}
         return names | {"subscriptions"} if self._features.reports_resources else names
 
     @property
