@@ -78,6 +78,7 @@ FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subpr
 READS_EVENTS = {"funcmcp/_adapters/yaml_text.py": "it makes values of JSON from the events of PyYAML's parser"}
 STARTS_A_PROCESS = {
     "funcmcp_cli/doctor/project.py": "Python itself, to import the code that the person at the command names",
+    "funcmcp_cli/migrate/verify.py": "the Python of a function app, to ask for its version",
     "funcmcp/_client/orphans.py": "Python itself, to end the commands of the client when this process has ended",
 }
 STARTS_A_SERVER = {
