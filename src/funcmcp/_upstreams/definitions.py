@@ -247,8 +247,6 @@ def fault_of(kind: Kind, item: object) -> str | None:
     key = item.get(kind.key)
     if not isinstance(key, str) or not key or len(key) > MAX_KEY:
         return f"{kind.key!r} must be a text of 1 to {MAX_KEY} characters"
-    if kind is SKILLS and entry_error(item) is not None:
-        return entry_error(item)
     for member, types in kind.members.items():
         value = item.get(member)
         if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
@@ -268,6 +266,8 @@ def fault_of(kind: Kind, item: object) -> str | None:
 
 def _parts_fault(kind: Kind, item: Mapping[str, Any], key: str) -> str | None:
     """Return which part of a definition has a wrong value, or None."""
+    if kind is SKILLS:
+        return entry_error(item)
     if kind in (RESOURCES, TEMPLATES):
         if not _URI.match(key):
             return f"{kind.key!r} has no scheme"

@@ -115,15 +115,10 @@ class Upstream(RemoteProvider):
         era: Era | None = None,
         client_info: Mapping[str, Any] | None = None,
     ) -> None:
-        if era not in (None, "handshake", "newest"):
-            raise ValueError(f"era must be 'handshake', 'newest' or None; got {era!r}.")
-        if client_info is not None and not all(isinstance(client_info.get(name), str) for name in ("name", "version")):
-            raise ValueError("client_info needs a name and a version, such as {'name': 'gateway', 'version': '1.0'}.")
-        if sessions not in ("client", "shared", "call"):
-            raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
+        _check_options(sessions, era, client_info)
         self._auth = None if auth is None else auth_of(auth)
         if skills:
-            self.components |= {"skill"}
+            self.components: frozenset[str] = RemoteProvider.components | {"skill"}
         self.per_caller: bool = self._auth is not None and self._auth.per_caller
         self._changes = UpstreamChanges(self.changed, self.resource_updated)
         self._links = Links(
@@ -285,3 +280,13 @@ class Upstream(RemoteProvider):
         declared = [self.server_capabilities.get(name) for name in _LISTS]
         announces = all(value.get("listChanged") is True for value in declared if isinstance(value, dict))
         return None if announces else _UNANNOUNCED_SECONDS
+
+
+def _check_options(sessions: str, era: str | None, client_info: Mapping[str, Any] | None) -> None:
+    """Raise ValueError for an option of `Upstream` that is not valid."""
+    if sessions not in ("client", "shared", "call"):
+        raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
+    if era not in (None, "handshake", "newest"):
+        raise ValueError(f"era must be 'handshake', 'newest' or None; got {era!r}.")
+    if client_info is not None and not all(isinstance(client_info.get(name), str) for name in ("name", "version")):
+        raise ValueError("client_info needs a name and a version, such as {'name': 'gateway', 'version': '1.0'}.")
