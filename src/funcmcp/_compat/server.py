@@ -510,6 +510,10 @@ class FastMCP(ServerRegistration):
 
         add_extension(self, extension)
 
+    @property
+    def _local_provider(self) -> LocalProvider:
+        return self.local_provider
+
     # Other servers
 
     @classmethod

@@ -51,10 +51,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.content import (
         AssistantMessage,
-        Audio,
-        File,
         Icon,
-        Image,
         Message,
         PromptResult,
         ResourceContent,
@@ -113,6 +110,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
+    from funcmcp._compat.media import Audio, File, Image
     from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
     from funcmcp._compat.oauth_providers import (
         Auth0Provider,
@@ -293,10 +291,7 @@ _HOMES = {
     ],
     "_compat.content": [
         "AssistantMessage",
-        "Audio",
-        "File",
         "Icon",
-        "Image",
         "Message",
         "PromptResult",
         "ResourceContent",
@@ -353,6 +348,7 @@ _HOMES = {
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
+    "_compat.media": ["Audio", "File", "Image"],
     "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
     "_compat.oauth_providers": [
         "AWSCognitoProvider",

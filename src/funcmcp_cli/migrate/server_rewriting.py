@@ -60,9 +60,9 @@ def rewritten_server(source: SourceFile) -> tuple[bytes, list[Note]]:
 def _read_import(text: _Text, node: ast.Import) -> None:
     for alias in node.names:
         if alias.name == "fastmcp":
-            text.note(node, "moves", f"import fastmcp: the module is {_COMPAT}")
+            text.note(node, "moves", f"import fastmcp: the module is {_COMPAT}.fastmcp")
             start, end = text.source.span(alias)
-            text.edits.append((start, end, f"{_COMPAT} as {alias.asname or 'fastmcp'}"))
+            text.edits.append((start, end, f"{_COMPAT}.fastmcp as {alias.asname or 'fastmcp'}"))
         elif is_original(alias.name) and not is_types(alias.name) and alias.name != "mcp":
             text.note(node, "missing", f"import {alias.name}: import the names from {_COMPAT}")
 

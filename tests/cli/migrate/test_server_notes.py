@@ -68,7 +68,7 @@ def described(notes: list[Note], first: int = 2) -> list[tuple[str, int, str]]:
         ("async def add(a: bytes) -> str: ...\nmcp.tool(name='x')(add)", ("differs", 2, "add")),
         ("@mcp.custom_route('/health', methods=['GET'])\nasync def health(request): ...",
          ("differs", 1, "mcp.custom_route")),
-        ("import fastmcp\nfastmcp.settings.port", ("missing", 2, "fastmcp.settings")),
+        ("import fastmcp\nfastmcp.nothing.port", ("missing", 2, "fastmcp.nothing")),
     ],
 )  # fmt: skip
 def test_a_difference_is_named_at_its_line(tmp_path: Path, code: str, expected: tuple[str, int, str]) -> None:

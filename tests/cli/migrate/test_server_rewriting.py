@@ -86,10 +86,10 @@ def test_the_rewritten_server_offers_its_features(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("import fastmcp\n", "import funcmcp.compat as fastmcp\n"),
+        ("import fastmcp\n", "import funcmcp.compat.fastmcp as fastmcp\n"),
         ("from mcp.types import Icon, TextContent\n",
          "from funcmcp.compat import Icon\nfrom mcp.types import TextContent\n"),
-        ("import os, fastmcp as f\n", "import os, funcmcp.compat as f\n"),
+        ("import os, fastmcp as f\n", "import os, funcmcp.compat.fastmcp as f\n"),
         ("from mcp.server.fastmcp import FastMCP, Image\n", "from funcmcp.compat import FastMCP, Image\n"),
         ("from mcp.server import MCPServer\n", "from funcmcp.compat import MCPServer\n"),
         ("from mcp.server.mcpserver import (\n    Context,  # c\n    Image,\n)\n",
