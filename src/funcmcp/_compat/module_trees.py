@@ -20,7 +20,6 @@ INSTEAD_OF_NAMES = {
     "ClientSession": "use funcmcp.client.Client",
     "InitializationOptions": "leave it out: mcp.run() and the options of MCPServer describe the server",
     "NotificationOptions": "leave it out: the server notifies clients itself",
-    "ServerSession": "leave it out of Context[...], and use the methods of the context",
     "SseServerTransport": "mcp.sse_app() is an ASGI application",
     "StreamableHTTPSessionManager": "mcp.streamable_http_app() is an ASGI application",
     "stdio_server": "use mcp.run()",

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from funcmcp_cli.migrate import sentences
 from funcmcp_cli.migrate.compat_names import (
     can_be_set,
+    import_verdict,
     member_verdict,
-    name_verdict,
     option_verdict,
     original_names,
     override_verdict,
+    tree_has,
     uri_verdict,
 )
 from funcmcp_cli.migrate.notes import Note
@@ -138,8 +139,8 @@ class _Reader:
         if owner.kind == "function" and isinstance(owner.definition, ProjectFunction):
             self.check_former_object(node, owner.definition)
         elif owner.kind == "module" and owner.name == "fastmcp" and node.attr not in _OF_ALL_MODULES:
-            verdict = name_verdict("fastmcp", node.attr)
-            if verdict.level == "missing":
+            verdict = import_verdict("fastmcp", node.attr)
+            if verdict.level == "missing" and not tree_has("fastmcp", node.attr):
                 self.add(node, "missing", subject, verdict.text, package=owner.package)
         elif owner.kind in {"object", "class"} and owner.name and not _defines(owner, node.attr):
             is_stored = isinstance(node.ctx, ast.Store) and owner.kind == "object"

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_types, target_of
+from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_submodule, is_types, target_of, tree_has
 from funcmcp_cli.migrate.notes import Level, Note
 from funcmcp_cli.migrate.python_values import all_statements
 
@@ -59,12 +59,33 @@ def rewritten_server(source: SourceFile) -> tuple[bytes, list[Note]]:
 
 def _read_import(text: _Text, node: ast.Import) -> None:
     for alias in node.names:
-        if alias.name == "fastmcp":
-            text.note(node, "moves", f"import fastmcp: the module is {_COMPAT}")
+        name = alias.asname or (alias.name if alias.name == "fastmcp" else "")
+        if name and is_original(alias.name) and alias.name != "mcp" and not is_types(alias.name):
+            lacking = _names_lacking(text, alias.name, name)
+            if lacking and alias.name != "fastmcp":  # of fastmcp itself, the report names them at their lines
+                text.note(node, "missing", f"import {alias.name}: {_COMPAT} has no {', '.join(lacking)} of it")
+                continue
+            text.note(node, "moves", f"import {alias.name}: the module is {_COMPAT}.{alias.name}")
             start, end = text.source.span(alias)
-            text.edits.append((start, end, f"{_COMPAT} as {alias.asname or 'fastmcp'}"))
+            text.edits.append((start, end, f"{_COMPAT}.{alias.name} as {name}"))
         elif is_original(alias.name) and not is_types(alias.name) and alias.name != "mcp":
             text.note(node, "missing", f"import {alias.name}: import the names from {_COMPAT}")
+
+
+def _names_lacking(text: _Text, module: str, name: str) -> list[str]:
+    """Return the attributes of a module that a file uses and that the module of `funcmcp.compat` does not have.
+
+    Args:
+        text: The file.
+        module: The module of the originals.
+        name: The name of the module in the file.
+    """
+    used = {
+        node.attr
+        for node in ast.walk(text.source.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    }
+    return sorted(attribute for attribute in used if not tree_has(module, attribute))
 
 
 def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
@@ -74,6 +95,13 @@ def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
         return
     groups: dict[str, list[ast.alias]] = {}
     for alias in node.names:
+        submodule = f"{module}.{alias.name}"
+        if is_submodule(submodule) and not is_types(submodule):
+            lacking = _names_lacking(text, submodule, alias.asname or alias.name)
+            groups.setdefault(module if lacking else f"{_COMPAT}.{module}", []).append(alias)
+            if lacking:
+                text.note(node, "missing", f"{alias.name} of {module}: {_COMPAT} has no {', '.join(lacking)} of it")
+            continue
         groups.setdefault(target_of(module, alias.name) or module, []).append(alias)
         verdict = import_verdict(module, alias.name)
         if verdict.level != "same":

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
+    from funcmcp import MCPError as MCPError
+    from funcmcp._compat.context import ServerSession as ServerSession
+    from funcmcp._compat.errors import McpError as McpError
     from funcmcp._compat.sdk_apps import Apps, ResourceCsp, ResourcePermissions, client_supports_apps
     from funcmcp._compat.sdk_components import (
         BinaryResource,
@@ -58,8 +61,16 @@ _HOMES = {
     "_compat.security": ["ResourceSecurityError"],
 }
 
-_CLIENT = ["Client", "ClientSession", "ClientSessionGroup", "StdioServerParameters", "stdio_client"]
-"""Names of the SDK's client, for which its package has to be installed."""
+_OF_PACKAGE = {
+    "funcmcp": ["MCPError"],
+    "funcmcp._compat.context": ["ServerSession"],
+    "funcmcp.compat": ["McpError"],
+    "funcmcp.compat.mcp.client": ["Client"],
+    "funcmcp.compat.mcp.client.session": ["ClientSession"],
+    "funcmcp.compat.mcp.client.session_group": ["ClientSessionGroup"],
+    "funcmcp.compat.mcp.client.stdio": ["StdioServerParameters", "stdio_client"],
+}
+"""Names of the package `mcp` itself. Those of its client need the package."""
 
 __all__ = [
     "Apps",
@@ -91,4 +102,4 @@ if not TYPE_CHECKING:  # a type checker reports a name that the module does not 
             return _load(name)
         from funcmcp._compat.module_trees import names_of  # noqa: PLC0415 - only for submodules and missing names
 
-        return names_of(__name__, {"funcmcp.compat.mcp.client": _CLIENT})[0](name)
+        return names_of(__name__, _OF_PACKAGE)[0](name)
