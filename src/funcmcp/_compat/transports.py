@@ -157,8 +157,8 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
     runtime = runtime_of(server)
     paths = [path for path in (runtime.path, runtime.http_options.sse) if path]
     endpoints = [route_class(path, server, name=server.name) for path in paths]
-    as_host_of_test = not server.is_of_sdk and not runtime.http_options.allowed_hosts
-    app = _application_class(starlette, as_host_of_test=as_host_of_test)(
+    only_localhost = server.is_of_sdk or bool(runtime.http_options.allowed_hosts)
+    app = _application_class(starlette, only_localhost=only_localhost)(
         routes=[*served, *endpoints, _mount_behind_routes(server)],
         middleware=list(middleware or ()),
         lifespan=server.lifespan,
@@ -192,20 +192,20 @@ def _starlette_classes() -> tuple[Any, Any]:
     return Starlette, Route
 
 
-def _application_class(starlette: Any, *, as_host_of_test: bool) -> Any:
+def _application_class(starlette: Any, *, only_localhost: bool) -> Any:
     """Return the class of an application.
 
     Args:
         starlette: Starlette's class.
-        as_host_of_test: Whether requests of a test in its own process pass the check of the Host, as in FastMCP. The
-            official SDK refuses them, and so does a server that names its hosts.
+        only_localhost: Whether a test in its own process is answered under the name "localhost" only, as by the
+            official SDK, and by a server that names its hosts.
     """
 
     class Application(starlette):  # type: ignore[misc] # Starlette is not known here
         """A Starlette application with the attribute ``lifespan``, which other applications take as theirs."""
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await super().__call__(with_mark(scope) if as_host_of_test else scope, receive, send)
+            await super().__call__(with_mark(scope, only_localhost=only_localhost), receive, send)
 
         @property
         def lifespan(self) -> Any:
