@@ -67,12 +67,10 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
     "mcp.server": {
         "funcmcp._compat.middleware_adapters": ["ServerRequestContext"],
-        "funcmcp._compat.sdk_settings": ["CacheHint"],
     },
     "mcp.server.auth.settings": {
         "funcmcp._compat.sdk_settings": ["AuthSettings", "ClientRegistrationOptions", "RevocationOptions"],
     },
-    "mcp.server.caching": {"funcmcp._compat.sdk_settings": ["CacheHint"]},
     "mcp.server.context": {
         "funcmcp._compat.middleware_adapters": ["CallNext", "HandlerResult", "ServerRequestContext"],
     },

@@ -12,9 +12,9 @@ import pydantic
 import pytest
 
 from funcmcp.compat import AcceptedElicitation, Context, FastMCP, MCPServer, ToolError
-from funcmcp.compat import mcp as sdk_tree
 from funcmcp.compat.mcp import client as sdk
 from funcmcp.compat.mcp import types
+from funcmcp.compat.mcp.shared.exceptions import MCPError
 from funcmcp.compat.mcp.shared.memory import create_connected_server_and_client_session
 from tests.patience import PATIENCE
 from tests.requirements import require
@@ -106,7 +106,7 @@ async def test_the_client_of_the_sdk_takes_and_raises_objects_of_compat(mode: st
 
     @mcp.tool()
     async def fail() -> str:
-        raise sdk_tree.MCPError(types.INVALID_PARAMS, "no such dish")
+        raise MCPError(types.INVALID_PARAMS, "no such dish")
 
     @mcp.completion()
     async def complete(ref: Any, argument: Any, context: Any) -> Any:
@@ -117,7 +117,7 @@ async def test_the_client_of_the_sdk_takes_and_raises_objects_of_compat(mode: st
 
     async with sdk.Client(mcp, elicitation_callback=answer, mode=mode) as client:
         assert (await client.call_tool("buy", {})).content[0].text == "True"
-        with pytest.raises(sdk_tree.MCPError, match="no such dish") as failure:
+        with pytest.raises(MCPError, match="no such dish") as failure:
             await client.call_tool("fail", {})
         assert failure.value.code == types.INVALID_PARAMS
         reference = types.PromptReference(type="ref/prompt", name="menu")

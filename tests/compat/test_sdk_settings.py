@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, cast
 
 import httpx2
 import pytest
 from mcp.server import auth as original_auth
-from mcp.server import caching as original_caching
 from mcp.server import transport_security as original_security
 from pydantic import AnyHttpUrl, ValidationError
 
 from funcmcp.compat import AccessToken, FastMCP, TokenVerifier
-from funcmcp.compat.mcp.server import CacheHint
 from funcmcp.compat.mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from funcmcp.compat.mcp.server.transport_security import TransportSecuritySettings
 
@@ -37,7 +34,6 @@ def test_settings_have_the_members_and_defaults_of_the_originals() -> None:
     assert defaults_of(ClientRegistrationOptions) == defaults_of(originals.ClientRegistrationOptions)
     assert defaults_of(RevocationOptions) == defaults_of(originals.RevocationOptions)
     assert defaults_of(TransportSecuritySettings) == defaults_of(original_security.TransportSecuritySettings)
-    assert asdict(CacheHint()) == asdict(original_caching.CacheHint())
 
 
 def test_a_choice_that_the_original_warns_of_warns_here() -> None:
@@ -45,12 +41,6 @@ def test_a_choice_that_the_original_warns_of_warns_here() -> None:
         AuthSettings(issuer_url=ISSUER, resource_server_url=URL)
     with pytest.raises(ValidationError, match="requires resource_server_url"):
         AuthSettings(issuer_url=ISSUER, resource_server_url=None, validate_token_resource=True)
-
-
-@pytest.mark.parametrize(("ttl", "scope"), [(-1, "public"), (0, "secret")])
-def test_cache_hints_are_checked(ttl: int, scope: str) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        CacheHint(ttl, cast("Any", scope))
 
 
 async def test_a_server_follows_its_settings() -> None:

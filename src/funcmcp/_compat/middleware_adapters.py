@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -169,12 +169,12 @@ class ServerRequestContext:
             return cls
 
     method: str
-    params: dict[str, Any]
-    request_id: Any
+    params: dict[str, Any] = field(default_factory=dict)
+    request_id: Any = None
     protocol_version: str
-    request_context: Any
+    request_context: Any = None
     session: Any
-    meta: Any
+    meta: Any = None
     lifespan_context: Any
     request: Any = None
 

@@ -95,6 +95,8 @@ def missing(module: str, name: str, *, is_submodule: bool = False) -> Exception:
         is_submodule: Whether a submodule has the name, which an import would return in its place.
     """
     original = module.removeprefix(_ROOT)
+    if name == "__version__":  # an AttributeError, so that getattr(fastmcp, "__version__", None) is None
+        return AttributeError(f"funcmcp.compat has no __version__ of {original}. {advice_for(original, name)}")
     if not name.startswith("__"):
         advice = advice_for(original, name)
         if advice or is_submodule:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, model_validator
 
@@ -52,7 +51,7 @@ class AuthSettings(BaseModel):
         validate_token_resource: Whether tokens must be issued for `resource_server_url`. None means no, and warns.
     """
 
-    model_config = ConfigDict(url_preserve_empty_path=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(url_preserve_empty_path=True)
 
     issuer_url: AnyHttpUrl
     service_documentation_url: AnyHttpUrl | None = None
@@ -89,25 +88,3 @@ class TransportSecuritySettings(BaseModel):
     enable_dns_rebinding_protection: bool = True
     allowed_hosts: list[str] = Field(default_factory=list)
     allowed_origins: list[str] = Field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class CacheHint:
-    """How long clients may use the answers of a method.
-
-    Attributes:
-        ttl_ms: The time in milliseconds; 0 for no time.
-        scope: Whether callers may share an answer ("public"), or not ("private").
-    """
-
-    ttl_ms: int = 0
-    scope: Literal["public", "private"] = "private"
-
-    _SCOPES: ClassVar = ("public", "private")
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a negative time or another scope."""
-        if self.ttl_ms < 0:
-            raise ValueError(f"ttl_ms must be >= 0, got {self.ttl_ms}")
-        if self.scope not in self._SCOPES:
-            raise ValueError(f"scope must be 'public' or 'private', got {self.scope!r}")

@@ -95,17 +95,7 @@ def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
         return
     groups: dict[str, list[ast.alias]] = {}
     for alias in node.names:
-        submodule = f"{module}.{alias.name}"
-        if is_submodule(submodule) and not is_types(submodule):
-            lacking = _names_lacking(text, submodule, alias.asname or alias.name)
-            groups.setdefault(module if lacking else f"{_COMPAT}.{module}", []).append(alias)
-            if lacking:
-                text.note(node, "missing", f"{alias.name} of {module}: {_COMPAT} has no {', '.join(lacking)} of it")
-            continue
-        groups.setdefault(target_of(module, alias.name) or module, []).append(alias)
-        verdict = import_verdict(module, alias.name)
-        if verdict.level != "same":
-            text.note(node, verdict.level, f"{alias.name} of {module}: {verdict.text}")
+        groups.setdefault(_target_of(text, node, alias, module), []).append(alias)
     for target in groups.keys() - {module}:
         listed = ", ".join(alias.name for alias in groups[target])
         text.note(node, "moves", f"{listed} of {module}: the names are in {target}")
@@ -119,6 +109,21 @@ def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
     order = sorted(groups, key=lambda target: (target == module, target))
     separator = _separator(text.source.text, start, end)
     text.edits.append((start, end, separator.join(_import(target, groups[target]) for target in order)))
+
+
+def _target_of(text: _Text, node: ast.ImportFrom, alias: ast.alias, module: str) -> str:
+    """Return the module that a name is imported from afterwards. Note what differs, and what is missing."""
+    submodule = f"{module}.{alias.name}"
+    if is_submodule(submodule) and not is_types(submodule):
+        lacking = _names_lacking(text, submodule, alias.asname or alias.name)
+        if not lacking:
+            return f"{_COMPAT}.{module}"
+        text.note(node, "missing", f"{alias.name} of {module}: {_COMPAT} has no {', '.join(lacking)} of it")
+        return module
+    verdict = import_verdict(module, alias.name)
+    if verdict.level != "same":
+        text.note(node, verdict.level, f"{alias.name} of {module}: {verdict.text}")
+    return target_of(module, alias.name) or module
 
 
 def _separator(text: str, start: int, end: int) -> str:

@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp import MCPError as MCPError
-    from funcmcp._compat.context import ServerSession as ServerSession
-    from funcmcp._compat.errors import McpError as McpError
     from funcmcp._compat.sdk_apps import Apps, ResourceCsp, ResourcePermissions, client_supports_apps
     from funcmcp._compat.sdk_components import (
         BinaryResource,
