@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from funcmcp._adapters.azure.http_function_tools import HTTPFunctionOptions
     from funcmcp._adapters.azure.http_trigger import AuthLevel, FunctionApp
     from funcmcp._app.mcp_server import MCPServer
+    from funcmcp._auth.policy import Auth
     from funcmcp._auth.protected_resource import ProtectedResource
+    from funcmcp._upstreams.auth import AuthFunction, UpstreamAuth
 
 __all__ = [
     "AzureSignIns",
@@ -34,6 +36,7 @@ __all__ = [
     "Bindings",
     "Input",
     "Output",
+    "front",
     "http_app",
     "protected_resource",
     "public_url",
@@ -131,6 +134,39 @@ def tool_from_http_function(
 
     tool = http_function_tools.tool_from_http_function(app, function, options, mcp.services)
     runtime_of(mcp).server.catalog.add(tool)
+
+
+def front(
+    url: str,
+    *,
+    key: str | None = None,
+    auth: Auth | None = None,
+    identity: UpstreamAuth | AuthFunction | None = None,
+    resource: ProtectedResource | None = None,
+) -> MCPServer:
+    """Return a server that stands for a function app with Azure's MCP triggers, for clients of all revisions.
+
+    The Functions host of the app answers in revisions before 2026-07-28 only. A request that the app answers with 503,
+    because it starts, is sent again for a minute. Without *key* and *identity*, callers need credentials of the app,
+    in ``x-functions-key`` or ``Authorization``, which are passed on to it and judged there. Then the front has to be
+    run by those who run the app. It needs ``pip install "funcmcp-slim[client]"``, and not the extra ``azure``.
+
+    Args:
+        url: The URL of the app, ``https://NAME.azurewebsites.net``, or of its endpoint if that has another path than
+            ``/runtime/webhooks/mcp``.
+        key: The system key ``mcp_extension`` of the app, which all requests to it have. Callers need none: pass
+            *auth*, or let only this machine reach the front.
+        auth: Who may call the front, if *key* or *identity* says who calls the app.
+        identity: Who calls the app, as ``auth=`` of `funcmcp.upstreams.Upstream`: `on_behalf_of`, for example.
+        resource: Metadata that lead clients to the authorization server of the app, if their tokens are passed on. The
+            resource is the URL of the front.
+
+    Raises:
+        ValueError: The URL is neither https nor on a loopback address, or the options do not go together.
+    """
+    from funcmcp._upstreams.front import front_of  # noqa: PLC0415 - few apps are fronts
+
+    return front_of(url, key=key, auth=auth, identity=identity, resource=resource)
 
 
 def public_url(route: str = "mcp", *, host: str | None = None) -> str:

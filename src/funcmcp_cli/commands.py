@@ -216,8 +216,6 @@ def run(
     At SIGHUP the code is loaded anew: new processes accept connections before the earlier ones end. If that fails, the
     earlier code serves on.
     """
-    from funcmcp._serving.environment import TASK_CONCURRENCY_VARIABLE
-    from funcmcp._transports.http.options import keep_alive_seconds, proxies_of_environment, root_path_of_environment
     from funcmcp_cli.served import served_by
 
     served = served_by(target, arguments, options, program)
@@ -225,6 +223,14 @@ def run(
         check_conflict(options, Conflict.ELSEWHERE, served.is_elsewhere)
     else:
         set_arguments(target, arguments)
+    serve(served, options)
+
+
+def serve(served: Served, options: RunOptions) -> None:
+    """Serve a server as the options say, until the process is asked to end."""
+    from funcmcp._serving.environment import TASK_CONCURRENCY_VARIABLE
+    from funcmcp._transports.http.options import keep_alive_seconds, proxies_of_environment, root_path_of_environment
+
     set_variables(options)
     if options.no_tasks:
         check_conflict(options, Conflict.NO_TASKS)
@@ -236,9 +242,9 @@ def run(
         return
     if served.needs_one_process and options.process_count > 1:
         raise typer.BadParameter(f"{served.needs_one_process}: leave out --workers.")
-    host = _checked_host(options.host)
+    host = checked_host(options.host)
     _check_uds(options)
-    address = _address_of(host, options.port)
+    address = address_of(host, options.port)
     _allow_hosts(options.allowed_host or [], address.host if host is not None or address.host_variable else None)
     check_variables(keep_alive_seconds, root_path_of_environment, proxies_of_environment)
     _check_tls(options)
@@ -260,7 +266,7 @@ def _served_for_user(served: Served, options: RunOptions, address: ListenAddress
     return served_for_user(served, options, address)
 
 
-def _checked_host(host: str | None) -> str | None:
+def checked_host(host: str | None) -> str | None:
     """Return the address to listen on as other parts write it: in lower case, and IPv6 without the brackets of URLs."""
     if host is None:
         return None
@@ -271,7 +277,7 @@ def _checked_host(host: str | None) -> str | None:
     return host.lower()
 
 
-def _address_of(host: str | None, port: int | None) -> ListenAddress:
+def address_of(host: str | None, port: int | None) -> ListenAddress:
     """Return the address to listen on."""
     from funcmcp._transports.http.listen_address import listen_address
     from funcmcp_cli.failure import UsageFailure
@@ -280,7 +286,7 @@ def _address_of(host: str | None, port: int | None) -> ListenAddress:
         address = listen_address(host, port, os.environ)
     except ValueError as error:
         raise UsageFailure(str(error)) from None
-    return address._replace(host=_checked_host(address.host) or address.host)
+    return address._replace(host=checked_host(address.host) or address.host)
 
 
 def _check_uds(options: RunOptions) -> None:

@@ -45,7 +45,7 @@ _OPTIONS_ELSEWHERE = {
 """Options of `fastmcp run` and `mcp run` that are not here, and what to use."""
 
 
-_SERVERS = {"run", "host", "worker"}
+_SERVERS = {"run", "front", "host", "worker"}
 """Commands whose failures are records if the log is JSON."""
 
 
@@ -57,6 +57,7 @@ def main() -> None:
         _check_distributions()
         import funcmcp_cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
         import funcmcp_cli.diff.command  # noqa: PLC0415 - as above
+        import funcmcp_cli.front  # noqa: PLC0415 - as above
         import funcmcp_cli.host  # noqa: PLC0415 - as above
         import funcmcp_cli.install.command  # noqa: PLC0415 - as above
         import funcmcp_cli.install.discover  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The options of ``funcmcp run``, ``funcmcp host`` and ``funcmcp worker``.
+"""The options of ``funcmcp run``, ``funcmcp front``, ``funcmcp host`` and ``funcmcp worker``.
 
 How it works: each command has a table, a dataclass in which each field is an option, in the order of ``--help``. All
 that the command line needs of an option are the arguments of `option`. `with_options` gives a command a parameter for
@@ -32,7 +32,7 @@ from funcmcp._transports.http.options import (
 from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -313,8 +313,13 @@ class WorkerOptions:
     verbose: bool = _verbose()
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameters with a table are replaced by a parameter for each option."""
+def with_options(command: Callable[..., None], left_out: Collection[str] = ()) -> Callable[..., None]:
+    """Return a command whose parameters with a table are replaced by a parameter for each option.
+
+    Args:
+        command: The command.
+        left_out: The names of options that the command does not have. They have their default values.
+    """
     signature = inspect.signature(command, eval_str=True)
     tables: dict[str, Any] = {
         name: item.annotation for name, item in signature.parameters.items() if is_dataclass(item.annotation)
@@ -323,13 +328,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run_command(**values: Any) -> None:
         for name, table in tables.items():
-            values[name] = table(**{row.name: values.pop(row.name) for row in fields(table)})
+            values[name] = table(**{row.name: values.pop(row.name) for row in fields(table) if row.name in values})
         command(**values)
 
     parameters: list[inspect.Parameter] = []
     for item in signature.parameters.values():
         if item.name in tables:
-            parameters += _parameters_of(tables[item.name])
+            parameters += [row for row in _parameters_of(tables[item.name]) if row.name not in left_out]
         else:
             parameters.append(item)
     signature = signature.replace(parameters=parameters)

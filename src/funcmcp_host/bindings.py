@@ -7,7 +7,7 @@ compared without case; values may be JSON texts or decoded; unknown keys are ign
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._objects.mappings import lower_names
@@ -87,7 +87,21 @@ class HTTPTrigger:
     level: str
 
 
-Trigger: TypeAlias = ToolTrigger | ResourceTrigger | PromptTrigger | HTTPTrigger
+@dataclass(frozen=True, slots=True)
+class DurableTrigger:
+    """The binding ``orchestrationTrigger``, ``activityTrigger`` or ``entityTrigger``.
+
+    Attributes:
+        kind: "orchestration", "activity" or "entity".
+        name: The name by which orchestrations call the function; empty for the function's own.
+    """
+
+    parameter: str
+    kind: str
+    name: str
+
+
+Trigger: TypeAlias = ToolTrigger | ResourceTrigger | PromptTrigger | HTTPTrigger | DurableTrigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +157,10 @@ def read_function(function_info: FunctionInfo) -> Function:
     extras = [_extra(other, index) for index, other in enumerate(bindings) if other is not values]
     if kind == "httptrigger":
         extras = [extra for extra in extras if extra.kind != "http"]
-    return Function(function_info.name, read(values), tuple(extras))
+    trigger = read(values)
+    if isinstance(trigger, DurableTrigger) and not trigger.name:
+        trigger = replace(trigger, name=function_info.name)
+    return Function(function_info.name, trigger, tuple(extras))
 
 
 def _keys(text: str) -> dict[str, Any]:
@@ -236,11 +253,20 @@ def _http_trigger(values: dict[str, Any]) -> HTTPTrigger:
     )
 
 
+def _durable_trigger(values: dict[str, Any]) -> DurableTrigger:
+    kind = str(values["type"]).lower().removesuffix("trigger")
+    name = _text(values, "entityName" if kind == "entity" else kind)
+    return DurableTrigger(_parameter(values), kind, name or "")
+
+
 _TRIGGERS: dict[str, Callable[[dict[str, Any]], Trigger]] = {
     "mcptooltrigger": _tool_trigger,
     "mcpresourcetrigger": _resource_trigger,
     "mcpprompttrigger": _prompt_trigger,
     "httptrigger": _http_trigger,
+    "orchestrationtrigger": _durable_trigger,
+    "activitytrigger": _durable_trigger,
+    "entitytrigger": _durable_trigger,
 }
 
 

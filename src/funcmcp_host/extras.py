@@ -1,4 +1,4 @@
-"""The bindings beside a trigger: tool properties, prompt arguments, blobs and queues.
+"""The bindings beside a trigger: tool properties, prompt arguments, blobs, queues and durable clients.
 
 Each function has a plan, made once: a reader for each input and a writer for each output. A binding for which there is
 neither makes the function unusable, with a reason; nothing is dropped in silence.
@@ -31,11 +31,22 @@ _ARGUMENTS = {
 """By kind of binding: the key that names the argument, and the group of the binding data that has its value."""
 
 
+_DURABLE_CLIENTS = frozenset({"durableclient", "orchestrationclient"})
+
+
 class InputReader(Protocol):
     """Makes the value of an input binding."""
 
     async def read(self, trigger: Trigger) -> Value:
         """Return the value for one call; raise BlobError or ExpressionError."""
+
+
+class ClientReader(InputReader, Protocol):
+    """Makes the value of a durable client binding."""
+
+    @property
+    def fault(self) -> str | None:
+        """Why Durable Functions can't run; None if they can."""
 
 
 class OutputWriter(Protocol):
@@ -54,15 +65,18 @@ class Storage:
         uses_service: Whether blobs are in the storage accounts that the settings name, and not in the folder.
 
     Attributes:
+        folder: The argument.
+        durable: Makes the values of durable client bindings; None where there are none.
         settings: The app settings.
         threads: Run what reads and writes files and waits for the storage service.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str], *, uses_service: bool = False) -> None:
-        self._folder = folder
+        self.folder = folder
         self._uses_service = uses_service
         self._accounts: dict[str, BlobStore] = {}
         self.settings = settings
+        self.durable: ClientReader | None = None
         self.threads: Threads = Threads()
 
     def blobs(self, connection: str) -> BlobStore:
@@ -72,7 +86,7 @@ class Storage:
             BindingError: The connection's app setting is missing or is not a connection string.
         """
         if not self._uses_service:
-            return FolderBlobs(self._folder / _file_name(connection), self.threads)
+            return FolderBlobs(self.folder / _file_name(connection), self.threads)
         text = self._connection_string(connection)
         account = self._accounts.get(text)
         if account is None:
@@ -102,7 +116,7 @@ class Storage:
 
     def queue(self, connection: str, name: str) -> Path:
         """Return the file of a queue."""
-        return self._folder / _file_name(connection) / "queues" / f"{_file_name(name)}.jsonl"
+        return self.folder / _file_name(connection) / "queues" / f"{_file_name(name)}.jsonl"
 
 
 def _account(connection: str, text: str, threads: Threads) -> BlobStore:
@@ -205,6 +219,10 @@ def _reader(binding: ExtraBinding, storage: Storage, template: Template | None) 
         return _Argument(_text(binding, key), group)
     if binding.kind == "blob" and template is not None:
         return _Blob(binding, storage, template)
+    if binding.kind in _DURABLE_CLIENTS and storage.durable is not None:
+        if storage.durable.fault is not None:
+            raise BindingError(storage.durable.fault)
+        return storage.durable
     raise BindingError(f"Its input binding {_kind(binding)} is not served here.")
 
 

@@ -25,6 +25,7 @@ from funcmcp._server.log import quote
 from funcmcp_host import schemas
 from funcmcp_host.bindings import (
     BindingError,
+    DurableTrigger,
     Function,
     HTTPTrigger,
     PromptTrigger,
@@ -113,10 +114,12 @@ class Update:
     Attributes:
         left_out: The functions that are not served.
         http: The functions with HTTP triggers.
+        durable: The orchestrators, activities and entities.
     """
 
     left_out: Sequence[LeftOut]
     http: Sequence[Function]
+    durable: Sequence[Function] = ()
 
 
 class AppFeatures:
@@ -149,12 +152,16 @@ class AppFeatures:
         """Offer the features of these functions, and no others."""
         left_out: list[LeftOut] = []
         http: list[Function] = []
+        durable: list[Function] = []
         features: dict[FeatureKey, tuple[Feature, InvocationPlan]] = {}
         for function_info in functions:
             try:
                 function = read_function(function_info)
                 if isinstance(function.trigger, HTTPTrigger):
                     http.append(function)
+                    continue
+                if isinstance(function.trigger, DurableTrigger):
+                    durable.append(function)
                     continue
                 key, feature, plan = self._feature(function)
                 _check_unique(key, features)
@@ -164,7 +171,7 @@ class AppFeatures:
             except (BindingError, InvalidTemplateError) as error:
                 left_out.append(LeftOut(function_info.name, str(error)))
         self._replace(features, left_out)
-        return Update(left_out, http)
+        return Update(left_out, http, durable)
 
     def _replace(self, features: dict[FeatureKey, tuple[Feature, InvocationPlan]], left_out: list[LeftOut]) -> None:
         definitions = {key: json.dumps(feature.describe()) for key, (feature, _) in features.items()}
@@ -197,7 +204,7 @@ class AppFeatures:
 
     def _feature(self, function: Function) -> tuple[FeatureKey, Feature, InvocationPlan]:
         trigger = function.trigger
-        if isinstance(trigger, HTTPTrigger):
+        if isinstance(trigger, (HTTPTrigger, DurableTrigger)):
             raise BindingError("Its trigger is not one of MCP.")
         fault = None
         try:

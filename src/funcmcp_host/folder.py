@@ -57,6 +57,7 @@ _VERSION = "2.0"
 _AUTHORIZATION_LEVELS = {"anonymous", "system"}
 _OBJECTS = (
     ("extensions",),
+    ("extensions", "durabletask"),
     ("extensions", "http"),
     ("extensions", "mcp"),
     ("extensions", "mcp", "system"),
@@ -82,6 +83,7 @@ class HostOptions:
         route_prefix: The first part of the paths of HTTP triggers.
         timeout: Seconds that a call may take; None for any time.
         log_level: The least severe level of the app's log records.
+        hub_name: The name of the task hub of Durable Functions, which may have app settings; empty for the default.
     """
 
     name: str = "Azure Functions MCP server"
@@ -91,6 +93,7 @@ class HostOptions:
     route_prefix: str = "api"
     timeout: float | None = _DEFAULT_TIMEOUT
     log_level: int = logging.INFO
+    hub_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +335,7 @@ def _host_options(content: dict[str, Any], environment: Mapping[str, str]) -> Ho
         version=str(values.get("extensions.mcp.serverversion", default.version)),
         instructions=None if instructions is None else str(instructions),
         anonymous=authorization.lower() == "anonymous",
+        hub_name=str(values.get("extensions.durabletask.hubname", "")),
         route_prefix=str(values.get("extensions.http.routeprefix", default.route_prefix)).strip("/"),
         timeout=_seconds(values.get("functiontimeout")),
         log_level=_LEVELS[str(level).lower()],

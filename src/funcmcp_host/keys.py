@@ -2,7 +2,8 @@
 
 A key comes in the header ``x-functions-key`` or in the query parameter ``code``, in any case. If the parameter is
 repeated, the first one counts, and the function sees none that is a key. The MCP endpoint takes the system key
-``mcp_extension`` or the master key; HTTP triggers take a function key or the master key, by their level.
+``mcp_extension`` or the master key, the endpoint of Durable Functions ``durabletask_extension`` or the master key, and
+HTTP triggers a function key or the master key, by their level.
 
 Where other machines reach the app, and wherever there are keys, what no key opens is closed. Only on a loopback address
 an app without any key is open, as with Core Tools.
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
 
 VARIABLE = "FUNCMCP_HOST_KEYS"
 MCP_KEY, DEFAULT_KEY, MASTER_KEY = "mcp_extension", "default", "_master"
+DURABLE_KEY = "durabletask_extension"
 
 MCP_NAMES = (MCP_KEY, MASTER_KEY)
 """Keys that open the MCP endpoint."""
+
+DURABLE_NAMES = (DURABLE_KEY, MASTER_KEY)
+"""Keys that open the endpoint to manage orchestrations."""
 
 NAMES_BY_LEVEL: Mapping[str, Sequence[str]] = {
     "anonymous": (),
@@ -71,7 +76,7 @@ class Keys:
             name, separator, key = pair.strip().partition("=")
             if not pair.strip():
                 continue
-            if not separator or name not in {MCP_KEY, DEFAULT_KEY, MASTER_KEY}:
+            if not separator or name not in {MCP_KEY, DEFAULT_KEY, MASTER_KEY, DURABLE_KEY}:
                 raise KeysError(f"{VARIABLE} must be a list such as {MCP_KEY}=...,{DEFAULT_KEY}=...,{MASTER_KEY}=...")
             if len(key) < _MIN_LENGTH:
                 raise KeysError(f"{VARIABLE}: the key {name} must have at least {_MIN_LENGTH} characters.")
@@ -81,6 +86,10 @@ class Keys:
     def __bool__(self) -> bool:
         """Return whether there are keys."""
         return bool(self._keys)
+
+    def text_of(self, name: str) -> str:
+        """Return a key; an empty text if it is not set."""
+        return self._keys.get(name, b"").decode()
 
     def has_any(self, names: Collection[str]) -> bool:
         """Return whether there is a key with one of these names."""

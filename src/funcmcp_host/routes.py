@@ -197,7 +197,7 @@ class HTTPTriggers:
             return checked
         if isinstance(match, HttpResponse):
             return match
-        refusal = self._refusal(request, match.entry.trigger)
+        refusal = self._refusal(request, _key_names(match.entry.trigger))
         if refusal is not None:
             return refusal
         try:
@@ -206,9 +206,13 @@ class HTTPTriggers:
         except LimitReachedError as error:
             return limit_reached(error)
 
-    def _refusal(self, request: HttpRequest, trigger: HTTPTrigger) -> HttpResponse | None:
-        """Return the refusal of a request that may not run a function, or None if it may."""
-        names = _key_names(trigger)
+    async def check(self, request: HttpRequest, names: Sequence[str]) -> HttpResponse | None:
+        """Return the refusal of a request that needs one of these keys, or None if it may pass."""
+        checked = await self._admission.admit(request)
+        return checked if isinstance(checked, HttpResponse) else self._refusal(request, names)
+
+    def _refusal(self, request: HttpRequest, names: Sequence[str]) -> HttpResponse | None:
+        """Return the refusal of a request without one of these keys, or of a page of another site."""
         refusal = self._keys.refusal(request, names)
         has_sent_key = bool(names) and self._keys.are_required
         if refusal is None and not has_sent_key and not self._allows_cross_site and is_cross_site(request):

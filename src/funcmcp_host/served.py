@@ -15,12 +15,14 @@ from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.status import refuse
+from funcmcp_host.durable.app import DurableApp
+from funcmcp_host.durable.management import PATH as DURABLE_PATH
 from funcmcp_host.extras import Storage
-from funcmcp_host.features import AppFeatures
+from funcmcp_host.features import AppFeatures, LeftOut
 from funcmcp_host.folder import FolderError, read_folder, worker_environment
 from funcmcp_host.home_page import home_page
 from funcmcp_host.invocation import SSE_PATH, drop_front_end_headers
-from funcmcp_host.keys import MCP_KEY, MCP_NAMES, VARIABLE, Keys
+from funcmcp_host.keys import DURABLE_KEY, DURABLE_NAMES, MCP_KEY, MCP_NAMES, VARIABLE, Keys
 from funcmcp_host.paths import canonical
 from funcmcp_host.reload import reload_on_change
 from funcmcp_host.routes import HTTPTriggers
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from funcmcp._server.dispatch import Server
     from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
-    from funcmcp_host.features import LeftOut
     from funcmcp_host.folder import CrossOrigin, Folder
     from funcmcp_host.workers.python_command import Engine
     from funcmcp_host.workers.worker import FunctionInfo, SingleWorker
@@ -154,6 +155,7 @@ class FunctionsHost(HTTPRuntime):
             uses_service=self.settings.blob_service,
         )
         seconds = self.settings.seconds(self.folder)
+        self._durable = self._storage.durable = self._new_durable(seconds)
         self._features = AppFeatures(
             self.server.catalog, self.worker, self._storage, seconds=seconds, strict=self.settings.strict
         )
@@ -177,6 +179,11 @@ class FunctionsHost(HTTPRuntime):
             sessions="memory" if self.settings.reload else "signed",  # only the former can push list_changed
             protocol=ProtocolOptions(offer_resources=True, offer_prompts=True),
         )
+
+    def _new_durable(self, seconds: float | None) -> DurableApp:
+        origin = f"http://localhost:{self.settings.port}"
+        key = self._keys.text_of(DURABLE_KEY)
+        return DurableApp(self.worker, self.folder, self._storage.folder, origin=origin, key=key, seconds=seconds)
 
     @property
     def name(self) -> str:
@@ -239,6 +246,7 @@ class FunctionsHost(HTTPRuntime):
             "template": len(catalog.templates),
             "prompt": len(catalog.prompts),
             "HTTP trigger": self._http_count,
+            "durable function": self._durable.count,
         }
         listed = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
         return f"{', '.join(listed) or 'no functions'} ({self.worker.description})"
@@ -279,6 +287,7 @@ class FunctionsHost(HTTPRuntime):
             await asyncio.gather(self._reloading, return_exceptions=True)
         await self._runtime.aclose()
         await self._triggers.aclose()
+        await self._durable.aclose()
         await self.worker.aclose()
         await self._storage.aclose()
 
@@ -286,6 +295,9 @@ class FunctionsHost(HTTPRuntime):
         if not self.settings.trusts_proxy:
             drop_front_end_headers(request)
         request.path = _of_endpoint(request.path)
+        if self._durable.count and f"{request.path}/".startswith(f"{DURABLE_PATH}/"):
+            refusal = await self._triggers.check(request, DURABLE_NAMES)
+            return refusal or await self._durable.answer(request, self.server)
         if not request.path.startswith(PATH):
             answer = await self._triggers(request)
             answer = answer or home_page(request, self.folder.settings)
@@ -327,8 +339,10 @@ class FunctionsHost(HTTPRuntime):
     def _update(self, functions: Sequence[FunctionInfo]) -> None:
         update = self._features.update(functions)
         left_out = self._triggers.update(update.http, self.folder.options.route_prefix, self._storage)
-        self.left_out = [*update.left_out, *left_out]
         self._http_count = len(update.http) - len(left_out)
+        durable = self._durable.update(update.durable, self._storage)
+        left_out += [LeftOut(name, reason) for name, reason in durable.items()]
+        self.left_out = [*update.left_out, *left_out]
         self._log_access()
 
     def _log_access(self) -> None:
@@ -353,6 +367,8 @@ class FunctionsHost(HTTPRuntime):
             yield "Every page in a browser on this machine can call the app: CORS allows all origins."
         if self._keys.are_required and not self._is_open and not self._keys.has_any(MCP_NAMES):
             yield f"The MCP endpoint answers every request with 401. Set {VARIABLE}={MCP_KEY}=KEY."
+        if self._durable.count and self._keys.are_required and not self._keys.has_any(DURABLE_NAMES):
+            yield f"The endpoint of Durable Functions answers every request with 401. Set {VARIABLE}={DURABLE_KEY}=KEY."
         yield from self._triggers.shadowing
         for function in self._triggers.closed_functions:
             yield (
@@ -383,6 +399,7 @@ class FunctionsHost(HTTPRuntime):
         self.folder = folder
         self._storage.settings = folder.settings
         self._features.seconds = self._triggers.seconds = self.settings.seconds(self.folder)
+        self._durable.use_seconds(self._features.seconds)
 
 
 def _of_endpoint(path: str) -> str:

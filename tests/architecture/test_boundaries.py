@@ -66,6 +66,7 @@ WHO_MAY = {
     "funcmcp/_client/token_requests.py": "the authorization server of the endpoint that the user of the client names",
     "funcmcp_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
     "funcmcp_host/custom_handler.py": "the program that it has started, at its port on loopback",
+    "funcmcp_host/durable/listener.py": "listens only, on loopback",
     "funcmcp_host/http_proxy.py": "the port on loopback that the worker names, for requests of HTTP triggers",
     "funcmcp_host/workers/process.py": "the worker that it has started, over a socket pair",
     "funcmcp_cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
@@ -78,6 +79,7 @@ FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subpr
 READS_EVENTS = {"funcmcp/_adapters/yaml_text.py": "it makes values of JSON from the events of PyYAML's parser"}
 STARTS_A_PROCESS = {
     "funcmcp_cli/doctor/project.py": "Python itself, to import the code that the person at the command names",
+    "funcmcp_cli/migrate/verify.py": "the Python of a function app, to ask for its version",
     "funcmcp/_client/orphans.py": "Python itself, to end the commands of the client when this process has ended",
 }
 STARTS_A_SERVER = {

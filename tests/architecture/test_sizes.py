@@ -56,7 +56,6 @@ STAND_ALONE = {
     "funcmcp_cli.saving": "It writes files with names that servers choose; its tests are attacks.",
     "funcmcp_host.workers.frames": "A format, which the programs of the other side have a second time.",
     "funcmcp_host.workers.node_command": "One module for each language.",
-    "funcmcp_host.workers.python_command": "One module for each language.",
 }
 """Modules that one module imports and that are short, and why they are not a part of it."""
 

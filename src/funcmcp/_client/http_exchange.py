@@ -22,6 +22,7 @@ from funcmcp._client.http_messages import discard, field_of
 from funcmcp._client.http_sse import HTTPWithSSE
 from funcmcp._client.messages import parse_message
 from funcmcp._client.public_addresses import public_addresses
+from funcmcp._client.repeated_requests import RepeatingExchange
 from funcmcp._client.streamable_http import StreamableHTTP
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint
 from funcmcp._objects.mappings import lower_names, without
@@ -81,6 +82,8 @@ class HTTPTransport(StreamableHTTP):
                 raise ValueError("An endpoint with sign_in gets no Authorization header. Remove it from headers.")
             tokens = Tokens(endpoint.url, endpoint.sign_in)
             exchange = AuthorizedExchange(exchange, tokens, self._http_exchange.url_of)
+        if endpoint.retry_seconds:
+            exchange = RepeatingExchange(exchange, endpoint.retry_seconds)
         super().__init__(exchange, urlsplit(endpoint.url).path, fields)
 
     async def connect(self, receive: Receive) -> None:

@@ -92,6 +92,9 @@ class HTTPEndpoint:
             link-local and others. It is for URLs that come from data, and not for `sign_in`. The addresses are checked
             before each connection, also after a redirection, and the connection is made to the address that was
             checked.
+        retry_seconds: Seconds for which a request is sent again that the server answers with 503 or 429, because it
+            starts and has not begun the request. A request that only reads is also sent again after 502 and 504. 0:
+            no request is sent again. Pass it if these statuses mean that of the server, as on Azure Functions.
     """
 
     url: str
@@ -105,6 +108,7 @@ class HTTPEndpoint:
     max_connections: int = 100
     keep_alive_seconds: float = 4.0
     public_only: bool = False
+    retry_seconds: float = 0.0
 
     def __repr__(self) -> str:
         return f"HTTPEndpoint({visible_url(self.url)!r})"

@@ -105,10 +105,12 @@ class UpstreamAuth:
 
     Attributes:
         per_caller: Whether the upstream may list other features for each caller.
+        owner: Whose credentials the requests have, for messages.
         routes: Routes that the server gets with the upstream.
     """
 
     per_caller: bool = True
+    owner: str = "this server"
     routes: Sequence[CustomRoute] = ()
 
     async def headers(self, caller: Caller) -> Headers:
@@ -535,7 +537,9 @@ class IdentifiedExchange:
             scopes = one_line(challenge.get("scope", "")) or "more scopes"
             return UpstreamTokenError("configuration", f"{self._name} denies access. The token lacks: {scopes}.")
         if error.status == _UNAUTHORIZED:
-            return UpstreamTokenError("configuration", f"{self._name} does not accept the credentials of this server.")
+            return UpstreamTokenError(
+                "configuration", f"{self._name} does not accept the credentials of {self._auth.owner}."
+            )
         return UpstreamTokenError("configuration", f"{self._name} denies access with these credentials.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._app.mcp_server import MCPServer
+from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._authoring.calling.lifespans import CannotStartError
 from funcmcp._client.errors import one_line
 from funcmcp._protocol.errors import ClientError, MCPError
@@ -31,7 +32,12 @@ def bridge_to(target: Target, name: str, timeouts: UpstreamTimeouts | None = Non
         timeouts: How long the other server may take.
     """
     mcp = MCPServer(name, protocol=ProtocolOptions(offer_tools=None))
-    upstream = Upstream(target, timeouts=timeouts)
+    stand_for(Upstream(target, timeouts=timeouts), mcp)
+    return mcp
+
+
+def stand_for(upstream: Upstream, mcp: MCPServer) -> None:
+    """Let a server pass everything on to another one. It connects when it starts, and then has its description."""
     mcp.mount(upstream)
 
     @mcp.add_lifespan
@@ -39,13 +45,11 @@ def bridge_to(target: Target, name: str, timeouts: UpstreamTimeouts | None = Non
         """Connect, and describe this server as the other one."""
         try:
             await upstream.connect()
-        except (ClientError, MCPError) as error:
+        except (ClientError, MCPError, UpstreamTokenError) as error:
             raise CannotStartError(one_line(upstream.status.last_error or error, 2000)) from error
         server = runtime_of(mcp).server
         server.describe_as(dict(upstream.server_info), upstream.server_instructions, upstream.server_capabilities)
         yield
-
-    return mcp
 
 
 def server_of(servers: ConfiguredServers, name: str) -> MCPServer:

@@ -106,6 +106,15 @@ _PROPERTY_TYPES = {
 }
 """The property type of azure-functions, by the type of the parameter."""
 
+_DURABLE_CLIENT = (
+    'it uses Durable functions; write the orchestration as a tool with @mcp.tool(task="optional"), which starts, polls '
+    "and cancels it for every client; see docs/guides/tasks.md"
+)
+_ORCHESTRATION = (
+    'an orchestration of Durable functions; it can be an async tool with @mcp.tool(task="optional") that awaits '
+    "context.once(NAME, FUNCTION) for each activity; see docs/guides/tasks.md"
+)
+
 _CONTEXT_ONLY = {"clientinfo", "sessionid", "transport"}
 """Members of Azure's contexts that a rewritten function no longer gets."""
 
@@ -175,9 +184,11 @@ class _Rewriter(cst.CSTTransformer):
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         calls = [decorator.decorator for decorator in updated_node.decorators]
         triggers = list(filter(_is_trigger, _decorator_calls(updated_node)))
-        if len(triggers) != 1:
-            return updated_node
         name = original_node.name.value
+        if len(triggers) != 1:
+            if any(_is_orchestration(call) for call in _decorator_calls(updated_node)):
+                self.note(original_node, "missing", f"{name}: {_ORCHESTRATION}")
+            return updated_node
         decorator = dotted(triggers[0].func).rpartition(".")[2]
         try:
             self.check_app(dotted(triggers[0].func).rpartition(".")[0])
@@ -331,6 +342,8 @@ class _Rewriter(cst.CSTTransformer):
             if isinstance(node, cst.SimpleString):
                 options[name] = value_of(node, {})
         decorator = dotted(call.func).rpartition(".")[2]
+        if decorator == "durable_client_input" or options.get("type", "").lower() == "durableclient":
+            return _DURABLE_CLIENT
         if "arg_name" not in options:
             return f"it has the binding {decorator}, which funcmcp does not have"
         kind = options.get("type") or decorator.partition("_")[0]
@@ -608,6 +621,10 @@ def _is_trigger(call: cst.Call) -> bool:
         return function in _KINDS
     value = _keywords(call).get("type")
     return isinstance(value, cst.SimpleString) and str(value.evaluated_value).lower() in _KINDS
+
+
+def _is_orchestration(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "orchestration_trigger"
 
 
 def _call_text(function: str, first: str | None, options: Mapping[str, Any]) -> str:

@@ -54,7 +54,13 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
         write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools or command is not None
     )
     plan = _plan(path)
-    verification = _verify(path, plan, calls, call_tools=call_tools, command=command) if verify else None
+    verification = None
+    if verify:
+        try:
+            verification = _verify(path, plan, calls, call_tools=call_tools, command=command)
+        except Failure as failure:  # what is known without serving anything is printed in any case
+            _report(plan, None, as_json=as_json)
+            raise Failure(f"Not compared. {failure}") from failure
     if diff:
         write_text("".join(change.patch() for change in plan.changes))
         return

@@ -35,8 +35,8 @@ _MAX_DEPTH = 2000
 """Levels of a syntax tree. The time to rewrite it grows with their square: 2,000 take a second or two."""
 _IMPORT = re.compile(rb"^\s*(?:import|from)\s+(?:fastmcp|mcp|azure\.functions|azure)\b", re.MULTILINE)
 _SERVER_IMPORT = re.compile(rb"\b(?:import|from)\b(?:[^\n\\]|\\\n|\\\r\n)*\b(?:fastmcp|mcp|mcp_types|funcmcp)\b")
-_TRIGGER = re.compile(rb"\.(?:generic_trigger|mcp_?(?:tool|resource|prompt)_?trigger|mcp_tool)\b")
-"""Decorators of Azure's MCP triggers, whose app may be imported from another file."""
+_TRIGGER = re.compile(rb"\.(?:generic_trigger|mcp_?(?:tool|resource|prompt)_?trigger|mcp_tool|orchestration_trigger)\b")
+"""Decorators of Azure's MCP triggers and orchestrations, whose app may be imported from another file."""
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
 _REQUIREMENT_FILES = ("requirements*.txt", "pyproject.toml")
 

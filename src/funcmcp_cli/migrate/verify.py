@@ -3,7 +3,8 @@
 How it works: the changes are made in a copy of the folder. A function app is served by ``funcmcp host``, another server
 by its command. Both are listed, and the same calls are made on both: resources are read, prompts are got, and tools are
 called that only read. Arguments are made from schemas. Environments of Python and packages of Node are not copied: the
-copy links to them.
+copy links to them. The environment of a function app need not have funcmcp: the worker of the copy finds that of this
+process behind the app's own packages.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
+import sysconfig
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import funcmcp
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
 from funcmcp_cli.connect import Source, inspect_server
 from funcmcp_cli.diff.compare import differences
@@ -95,10 +99,14 @@ async def verify(
     folder = _folder_of(path)
     source = _source_of(path, folder, command)
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
+        rewritten = _in_copy(source, folder, copy)
         listed, _ = await inspect_server(source)
         all_calls = [*example_calls(listed, call_tools=call_tools), *calls]
         old, _ = await inspect_server(source, all_calls)
-        new, _ = await inspect_server(_in_copy(source, copy), all_calls)
+        try:
+            new, _ = await inspect_server(rewritten, all_calls)
+        except Failure as failure:  # the copy's folder does not exist any more when this is read
+            raise Failure(f"In the rewritten copy: {str(failure).replace(str(copy), str(folder))}") from failure
     called = {call.get("tool") for call in all_calls}
     not_called = [tool["name"] for tool in listed["tools"] if tool["name"] not in called]
     listed_differences = differences(old, new)
@@ -142,10 +150,44 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
     return Source(shlex.join(arguments), None, command=arguments, folder=folder, variables=_variables(folder))
 
 
-def _in_copy(source: Source, copy: Path) -> Source:
+def _in_copy(source: Source, folder: Path, copy: Path) -> Source:
+    """Return the server after the changes, which needs funcmcp."""
     if source.folder is None:
-        return function_app_source(str(copy))
+        packages = os.pathsep.join(_packages_for(folder))
+        return replace(function_app_source(str(copy)), variables={"FUNCMCP_APP_PACKAGES": packages})
     return replace(source, folder=copy, variables=_variables(copy))
+
+
+def _packages_for(folder: Path) -> list[str]:
+    """Return the folders with the packages of this process, for an app whose environment may lack funcmcp.
+
+    Raises:
+        Failure: The app's Python has no funcmcp, and can't use that of this process, which is for another version.
+    """
+    from funcmcp_host.workers.python_command import interpreter_of  # noqa: PLC0415 - only function apps have workers
+
+    python = interpreter_of(folder)
+    if python == sys.executable:
+        return []
+    question = "import importlib.util as u, sys; print(*sys.version_info[:2], u.find_spec('funcmcp') is not None)"
+    try:
+        answer = subprocess.run(  # noqa: S603 - the interpreter with which the app is served
+            [python, "-c", question], capture_output=True, text=True, check=True, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Failure(f"{python} does not run: {error}") from error
+    major, minor, has_funcmcp = answer.stdout.split()
+    if has_funcmcp == "True":
+        return []
+    if (int(major), int(minor)) != sys.version_info[:2]:
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise Failure(
+            f"{python} is Python {major}.{minor}, and funcmcp is installed for Python {version}, so the rewritten app "
+            f'cannot use it. Run {python} -m pip install "funcmcp[azure]" first.'
+        )
+    standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    paths = [*map(Path, filter(None, sys.path)), Path(funcmcp.__file__).parents[1]]
+    return [str(path) for path in paths if path.is_dir() and str(path) not in standard and path != Path.cwd()]
 
 
 def _variables(folder: Path) -> dict[str, str]:

@@ -687,6 +687,8 @@ def main() -> None:
     if os.path.isdir(packages):
         sys.path.insert(0, packages)
     sys.path.insert(0, folder)
+    more_packages = os.environ.pop("FUNCMCP_APP_PACKAGES", "")
+    sys.path.extend(filter(None, more_packages.split(os.pathsep)))  # the app's own packages come first
     root = logging.getLogger()
     log = LogHandler(link)
     root.addHandler(log)

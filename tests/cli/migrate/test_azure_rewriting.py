@@ -126,7 +126,12 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
          '@app.generic_input_binding(arg_name="i", type="table")\ndef f(c): ...'),
          'bindings={"save": [Input("i", "table", ...)]}'),
         ("@app.mcp_tool()\n@app.durable_client_input(client_name='c')\ndef f(a: int): ...",
-         "it has the binding durable_client_input, which funcmcp does not have"),
+         'it uses Durable functions; write the orchestration as a tool with @mcp.tool(task="optional")'),
+        (('@app.generic_trigger(arg_name="c", type="mcpToolTrigger", toolName="save")\n'
+         '@app.generic_input_binding(arg_name="i", type="durableClient")\ndef f(c): ...'),
+         "see docs/guides/tasks.md"),
+        ("@app.mcp_tool()\n@app.route('x')\ndef f(a: int): ...",
+         "it has the binding route, which funcmcp does not have"),
         ("@app.mcp_tool()\ndef f(a): ...", "a parameter has no type"),
         ("@app.mcp_tool()\ndef f(a: int) -> dict[str, Any]: return json.dumps(load(a))",
          "it returns a text, but its annotation is dict[str, Any]; correct the annotation"),
@@ -202,6 +207,14 @@ def test_a_function_of_an_imported_app_is_reported_and_one_of_durable_functions_
     assert [change.name for change in plan.changes] == ["main.py"]
     reason = "its app is not a FunctionApp of this file; move it to the file that creates the app"
     assert [note.text for note in plan.notes if note.level == "missing"] == [f"f stays a function of Azure's: {reason}"]
+
+
+def test_an_orchestration_points_to_tasks(tmp_path: Path) -> None:
+    code = "app = df.DFApp()\n\n\n@app.orchestration_trigger(context_name='context')\ndef mine(context): ...\n"
+    (tmp_path / "function_app.py").write_text(HEAD + code)
+    (note,) = plan_migration(tmp_path).notes
+    assert note.level == "missing"
+    assert note.text.startswith("mine: an orchestration of Durable functions; it can be an async tool with")
 
 
 DIFFERENT = [

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import tempfile
+import venv
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from tests.cli.forking import funcmcp
 from tests.cli.processes import PYTHON
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -124,7 +128,7 @@ def test_a_custom_handler_is_compared_in_another_way(shop: Path) -> None:
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
     assert (shown.returncode, shown.stderr) == (
         1,
-        "shop has a custom handler. Compare its server with: funcmcp diff OLD NEW\n",
+        "Not compared. shop has a custom handler. Compare its server with: funcmcp diff OLD NEW\n",
     )
 
 
@@ -132,8 +136,64 @@ def test_an_app_that_cannot_start_says_why(shop: Path) -> None:
     (shop / "texts.py").unlink()
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
     assert shown.returncode == 1
+    assert "Not compared. The function app can't be loaded. function_app.py, line 5:" in shown.stderr
     assert "No module named 'texts'" in shown.stderr
     assert "Traceback" not in shown.stderr
+    assert "3 moves, 7 differs, 0 missing; 1 file changes" in shown.stdout
+
+
+def environment(folder: Path, name: str, version: str = "") -> Path:
+    """Return an environment of an app that has azure-functions and its requirements, and nothing else.
+
+    Args:
+        folder: The app.
+        name: The folder of the environment.
+        version: The version of Python that its interpreter claims to be; "" for its own.
+    """
+    place = folder / name
+    venv.create(place, symlinks=True)
+    (packages,) = place.glob("lib/*/site-packages")
+    for package in ("azure", "werkzeug", "markupsafe"):
+        spec = find_spec(package)
+        for source in [] if spec is None else spec.submodule_search_locations or []:
+            (packages / package).symlink_to(source)
+    if version:
+        (packages / "other_version.py").write_text(f"import sys\nsys.version_info = ({version})\n")
+        (packages / "other_version.pth").write_text("import other_version\n")
+    return place
+
+
+@pytest.mark.parametrize("name", [".venv", "venv", "env"])
+def test_the_environment_of_an_app_need_not_have_funcmcp(shop: Path, name: str) -> None:
+    """Microsoft's layout: the environment is in the folder, and has what requirements.txt names."""
+    place = environment(shop, name)
+    command = [str(place / "bin" / "python"), "-c", "import azure.functions, funcmcp"]
+    failed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert "No module named 'funcmcp'" in failed.stderr
+    shown = funcmcp("migrate", "shop", "--verify", "--call-tools", folder=shop.parent)
+    assert shown.returncode == 0, shown.stderr
+    assert "Compared the server with its rewritten copy: the lists, and 3 calls." in shown.stdout
+
+
+def test_an_environment_of_another_python_needs_funcmcp(shop: Path) -> None:
+    environment(shop, ".venv", "3, 9, 0")
+    shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
+    assert shown.returncode == 1
+    assert "Not compared. shop/.venv/bin/python is Python 3.9, and funcmcp is installed for Python" in shown.stderr
+    assert 'Run shop/.venv/bin/python -m pip install "funcmcp[azure]" first.' in shown.stderr
+    assert "3 moves, 7 differs, 0 missing; 1 file changes" in shown.stdout
+    assert (shop / "function_app.py").read_text() == APP
+
+
+def test_a_copy_that_cannot_start_names_the_folder_of_the_app(shop: Path) -> None:
+    (shop / "funcmcp").mkdir()  # another module of this name
+    (shop / "funcmcp" / "__init__.py").write_text("import nothing_here\n")
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert shown.returncode == 1
+    assert "Not compared. In the rewritten copy: The function app can't be loaded." in shown.stderr
+    assert f"Run pip install -r requirements.txt into {shop.parent}" not in shown.stderr
+    assert "into shop/.venv" in shown.stderr
+    assert tempfile.gettempdir() + "/funcmcp-migrate-" not in shown.stderr
 
 
 def test_links_lead_where_they_led(shop: Path) -> None:

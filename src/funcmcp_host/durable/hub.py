@@ -1,0 +1,504 @@
+"""`DurableHub`: runs the orchestrations, activities and entities of an app.
+
+How it works. Each instance that has not ended has an asyncio task. It runs a turn (`turn`) when its inbox has events,
+and waits otherwise. The open tasks of an instance are activities and timers. They are asyncio tasks, too: each one puts
+an event into the inbox at its end. Sub-orchestrations are instances, and entities have a queue of operations; both put
+an event into the inbox of the instance that waits for them.
+
+What has to be stored together is written to the store before one commit, and begins after it. At the next start all
+instances that have not ended go on: their activities run again, so an activity may run more than once, as on Azure.
+
+Instances, tasks and queues change on the event loop only, and between two ``await``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from funcmcp_host.bindings import BindingError, DurableTrigger, Function
+from funcmcp_host.blobs import BlobError
+from funcmcp_host.durable.answers import AnswerError, answer_of_failure, decoded, read_answer
+from funcmcp_host.durable.instances import EventType, Instance, event, now_text
+from funcmcp_host.durable.store import Store
+from funcmcp_host.durable.turn import EntityRequest, Turn, end, entity_id
+from funcmcp_host.expressions import ExpressionError
+from funcmcp_host.extras import plan_extras
+from funcmcp_host.invocation import Trigger
+from funcmcp_host.workers.worker import FunctionFailed, Invocation, Value, WorkerGone
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator, Sequence
+    from pathlib import Path
+
+    from funcmcp_host.durable.answers import Answer
+    from funcmcp_host.durable.turn import Effects
+    from funcmcp_host.extras import Extras, Storage
+    from funcmcp_host.workers.worker import LanguageWorker
+
+_log = logging.getLogger("funcmcp.host")
+
+_ATTEMPTS = 5
+"""How often a function is called whose worker ends each time."""
+
+_PARALLEL = 10 * (os.cpu_count() or 1)
+"""How many activities run at once, as on Azure."""
+
+_FAILURES = (FunctionFailed, BlobError, ExpressionError, TimeoutError, WorkerGone)
+_KINDS = {"orchestration": "an orchestrator", "activity": "an activity", "entity": "an entity"}
+
+
+class HubError(Exception):
+    """A request can't be carried out. The text says why."""
+
+
+class UnknownFunctionError(HubError):
+    """The app has no function of the kind and name."""
+
+
+class ConflictError(HubError):
+    """There is an instance with this id, and it has not ended."""
+
+
+class _DurableFunction(NamedTuple):
+    function: str
+    parameter: str
+    extras: Extras
+
+
+class _Run:
+    """An instance that has not ended.
+
+    Attributes:
+        instance: The instance.
+        awake: Set when the instance may be due.
+        task: Runs its turns.
+        open: The asyncio tasks of its open tasks, by the ids of these.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.awake = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self.open: dict[int, asyncio.Task[None]] = {}
+
+    def cancel(self) -> None:
+        """End its activities and timers, and its turns if it is not one of these that ends it."""
+        for task in self.open.values():
+            task.cancel()
+        if self.task is not None and self.task is not asyncio.current_task():
+            self.task.cancel()
+
+
+class DurableHub:
+    """Runs the orchestrations, activities and entities of an app.
+
+    Args:
+        worker: Runs the functions.
+        file: Where instances and entities are stored. It is opened when it is first needed.
+        seconds: The time that a call may take; None for any time.
+
+    Attributes:
+        seconds: The argument, which may change.
+    """
+
+    def __init__(self, worker: LanguageWorker, file: Path, *, seconds: float | None) -> None:
+        self._worker = worker
+        self._file = file
+        self._store: Store | None = None
+        self.seconds = seconds
+        self._functions: dict[tuple[str, str], _DurableFunction] = {}
+        self._runs: dict[str, _Run] = {}
+        self._entities: dict[str, asyncio.Task[None]] = {}
+        self._activities = asyncio.Semaphore(_PARALLEL)
+
+    @property
+    def count(self) -> int:
+        """The number of orchestrators, activities and entities."""
+        return len(self._functions)
+
+    def update(self, functions: Sequence[Function], storage: Storage) -> dict[str, str]:
+        """Run these functions and no others; return why some can't run, by their names."""
+        self._functions.clear()
+        left_out = {}
+        for function in functions:
+            trigger = function.trigger
+            if not isinstance(trigger, DurableTrigger):
+                continue
+            key = trigger.kind, trigger.name.lower()
+            try:
+                if key in self._functions:
+                    raise BindingError(f"{self._functions[key].function} has the same name, {trigger.name}.")
+                extras = plan_extras(function.extras, storage)
+                self._functions[key] = _DurableFunction(function.name, trigger.parameter, extras)
+            except BindingError as error:
+                left_out[function.name] = str(error)
+        return left_out
+
+    def resume(self) -> None:
+        """Go on with the instances and entities that a process before has left.
+
+        Raises:
+            StoreError: The file can't be used.
+        """
+        if self._store is not None or not self._file.exists():
+            return
+        store = self._opened()
+        for record in list(store.all("instance")):
+            instance = Instance.of_record(record)
+            if not instance.has_ended:
+                self._begin(instance)
+        for record in list(store.all("entity")):
+            if record["queue"]:
+                self._work_at(record["id"])
+
+    async def aclose(self) -> None:
+        """Stop all work; it goes on at the next start."""
+        tasks = list(self._entities.values())
+        for run in self._runs.values():
+            tasks += [*run.open.values(), *([run.task] if run.task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._runs.clear()
+        self._entities.clear()
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def start(self, name: str, value: Any, *, instance_id: str, version: str | None = None) -> None:
+        """Start an instance of an orchestration; one that has ended is replaced.
+
+        Args:
+            name: The name of the orchestrator.
+            value: Its input, decoded from JSON.
+            instance_id: The id of the instance.
+            version: Its version.
+
+        Raises:
+            UnknownFunctionError: The app has no such orchestrator.
+            ConflictError: The instance has not ended.
+            StoreError: The file can't be used.
+        """
+        self._function("orchestration", name)
+        existing = self.instance(instance_id)
+        if existing is not None and not existing.has_ended:
+            raise ConflictError(f"An orchestration with the id {instance_id!r} exists, and is {existing.status}.")
+        instance = Instance(instance_id, name, value, version=version)
+        self._save(instance)
+        self._opened().commit()
+        self._begin(instance)
+
+    def instance(self, instance_id: str) -> Instance | None:
+        """Return an instance, or None if there is none."""
+        run = self._runs.get(instance_id)
+        if run is not None:
+            return run.instance
+        record = self._opened().get("instance", instance_id)
+        return None if record is None else Instance.of_record(record)
+
+    def instances(self) -> Iterator[Instance]:
+        """Yield all instances in the order of their ids."""
+        for record in self._opened().all("instance"):
+            yield Instance.of_record(record)
+
+    def raise_event(self, instance: Instance, name: str, value: Any) -> None:
+        """Raise an event for an instance that has not ended."""
+        self._deliver(instance.id, event(EventType.EVENT_RAISED, Name=name, Input=json.dumps(value)))
+        self._opened().commit()
+
+    def terminate(self, instance: Instance, reason: str) -> None:
+        """End an instance that has not ended."""
+        end(instance, "Terminated", reason)
+        self._finish(instance)
+        self._opened().commit()
+
+    def suspend(self, instance: Instance, *, is_suspended: bool) -> None:
+        """Make an instance wait, or go on."""
+        if is_suspended or instance.status == "Suspended":
+            instance.status = "Suspended" if is_suspended else "Running"
+            self._save(instance)
+            self._opened().commit()
+            self._runs[instance.id].awake.set()
+
+    def purge(self, instance: Instance) -> None:
+        """Forget an instance that has ended."""
+        self._opened().delete("instance", instance.id)
+        self._opened().commit()
+
+    def entity(self, entity: str) -> dict[str, Any] | None:
+        """Return what is stored of an entity; None if it does not exist."""
+        record = self._opened().get("entity", entity)
+        return record if record is not None and record["exists"] else None
+
+    def signal(self, request: EntityRequest) -> None:
+        """Send an operation to an entity.
+
+        Raises:
+            UnknownFunctionError: The app has no such entity.
+        """
+        self._function("entity", request.entity.split("@")[1])
+        self._queue(request)
+        self._opened().commit()
+        self._work_at(request.entity)
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = Store(self._file)
+        return self._store
+
+    def _function(self, kind: str, name: str) -> _DurableFunction:
+        function = self._functions.get((kind, name.lower()))
+        if function is None:
+            raise UnknownFunctionError(
+                f"The function '{name}' doesn't exist, is disabled, or is not {_KINDS[kind]} function."
+            )
+        return function
+
+    def _save(self, instance: Instance) -> None:
+        instance.updated = now_text()
+        self._opened().put("instance", instance.id, instance.record())
+
+    def _begin(self, instance: Instance) -> None:
+        """Run an instance from where it is."""
+        run = self._runs[instance.id] = _Run(instance)
+        for task_id in instance.open:
+            self._launch(run, int(task_id))
+        run.task = asyncio.create_task(self._drive(run), name=f"orchestration {instance.id}")
+
+    async def _drive(self, run: _Run) -> None:
+        """Run the turns of an instance until it ends."""
+        while not run.instance.has_ended:
+            if run.instance.is_due:
+                await self._take_turn(run)
+            else:
+                run.awake.clear()
+                await run.awake.wait()
+
+    async def _take_turn(self, run: _Run) -> None:
+        instance = run.instance
+        turn = Turn(instance)
+        try:
+            effects = turn.apply(await self._answer(instance, turn))
+        except (AnswerError, HubError) as error:
+            end(instance, "Failed", f"Orchestrator function '{instance.name}' failed: {error}")
+            self._finish(instance)
+            self._opened().commit()
+            return
+        if instance.status == "Failed":
+            instance.output = f"Orchestrator function '{instance.name}' failed: {instance.output}"
+        self._carry_out(run, effects)
+
+    async def _answer(self, instance: Instance, turn: Turn) -> Answer:
+        function = self._function("orchestration", instance.name)
+        try:
+            return read_answer(await self._invoke(function, turn.context()))
+        except FunctionFailed as error:
+            return answer_of_failure(str(error))
+        except _FAILURES as error:
+            raise AnswerError(_text_of(error)) from error
+
+    def _carry_out(self, run: _Run, effects: Effects) -> None:
+        """Store what a turn has changed, and begin what it has asked for."""
+        instance = run.instance
+        children = [child for child in effects.children if self._can_begin(child)]
+        for child in children:
+            self._save(child)
+        for request in effects.requests:
+            self._queue(request)
+        if instance.has_ended:
+            self._finish(instance)
+        else:
+            self._save(instance)
+        self._opened().commit()
+        over = effects.cancelled if instance.history else list(run.open)  # another execution begins with no tasks
+        for task_id in over:
+            task = run.open.pop(task_id, None)
+            if task is not None:
+                task.cancel()
+        for task_id in effects.begun:
+            self._launch(run, task_id)
+        for child in children:
+            self._begin(child)
+        for request in effects.requests:
+            self._work_at(request.entity)
+
+    def _can_begin(self, child: Instance) -> bool:
+        """Return whether a sub-orchestration can begin; otherwise its parent gets a failure."""
+        try:
+            self._function("orchestration", child.name)
+            existing = self.instance(child.id)
+            if existing is not None and not existing.has_ended:
+                raise ConflictError(f"An orchestration with the id {child.id!r} exists, and is {existing.status}.")
+        except HubError as error:
+            end(child, "Failed", str(error))
+            self._answer_parent(child)
+            return False
+        return True
+
+    def _finish(self, instance: Instance) -> None:
+        """Store an instance that has ended, and tell the one that waits for it; the caller commits."""
+        if instance.status == "Failed":
+            _log.error("The orchestration %s of %s failed. %s", instance.id, instance.name, instance.output)
+        self._save(instance)
+        self._answer_parent(instance)
+        run = self._runs.pop(instance.id, None)
+        if run is not None:
+            run.cancel()
+
+    def _answer_parent(self, instance: Instance) -> None:
+        parent = instance.parent
+        if parent is None:
+            return
+        run = self._runs.get(parent.instance)
+        if run is None or run.instance.execution != parent.execution:
+            return
+        if instance.status == "Completed":
+            result = json.dumps(instance.output)
+            ending = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task, Result=result)
+        else:
+            reason = f"The sub-orchestration '{instance.name}' failed: {instance.output}"
+            ending = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task, Reason=reason, Details="")
+        self._deliver(parent.instance, ending)
+
+    def _deliver(self, instance_id: str, received: dict[str, Any]) -> None:
+        """Put an event into the inbox of an instance; the caller commits."""
+        run = self._runs.get(instance_id)
+        if run is None:
+            return
+        run.instance.inbox.append(received)
+        self._save(run.instance)
+        run.awake.set()
+
+    def _launch(self, run: _Run, task_id: int) -> None:
+        """Begin an activity or a timer of an instance."""
+        task = run.instance.open.get(str(task_id))
+        if task is None or task["kind"] in {"child", "entity"}:
+            return
+        work = self._activity(task, task_id) if task["kind"] == "activity" else _timer(task, task_id)
+        run.open[task_id] = asyncio.create_task(self._complete(run, task_id, work))
+
+    async def _complete(self, run: _Run, task_id: int, work: Awaitable[dict[str, Any]]) -> None:
+        """Wait for the end of an activity or a timer, and tell its instance."""
+        ending = await work
+        run.open.pop(task_id, None)
+        self._deliver(run.instance.id, ending)
+        self._opened().commit()
+
+    async def _activity(self, task: dict[str, Any], task_id: int) -> dict[str, Any]:
+        """Run an activity and return the event of its end."""
+        value = task["input"]
+        try:
+            function = self._function("activity", task["name"])
+            async with self._activities:
+                result = await self._invoke(function, value if isinstance(value, str) else json.dumps(value))
+        except (*_FAILURES, HubError) as error:
+            reason = f"Activity function '{task['name']}' failed: {_text_of(error)}"
+            _log.error("%s", reason)
+            return event(EventType.TASK_FAILED, TaskScheduledId=task_id, Reason=reason, Details="")
+        text = result.data if result.kind == "json" else json.dumps(decoded(result))
+        return event(EventType.TASK_COMPLETED, TaskScheduledId=task_id, Result=text)
+
+    async def _invoke(self, function: _DurableFunction, text: str) -> Value:
+        """Call a function, again if its worker ends, and return its value."""
+        trigger = Trigger({}, "data", function.parameter)
+        inputs = {**await function.extras.read(trigger), function.parameter: Value("string", text)}
+        invocation = Invocation(function.function, inputs)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                outcome = await self._worker.invoke(invocation, self.seconds)
+                break
+            except WorkerGone:
+                if attempt == _ATTEMPTS:
+                    raise
+        await function.extras.write(trigger, outcome.outputs)
+        return outcome.value
+
+    def _queue(self, request: EntityRequest) -> None:
+        """Store an operation of an entity; the caller commits, and then calls `_work_at`."""
+        record = self._entity_record(request.entity)
+        record["queue"].append(asdict(request))
+        self._opened().put("entity", request.entity, record)
+
+    def _entity_record(self, entity: str) -> dict[str, Any]:
+        empty = {"id": entity, "exists": False, "state": None, "queue": []}
+        return self._opened().get("entity", entity) or empty
+
+    def _work_at(self, entity: str) -> None:
+        if entity not in self._entities:
+            task = self._entities[entity] = asyncio.create_task(self._work(entity), name=f"entity {entity}")
+            task.add_done_callback(lambda _: self._entities.pop(entity, None))
+
+    async def _work(self, entity: str) -> None:
+        """Run the operations of an entity one after the other."""
+        while queue := self._entity_record(entity)["queue"]:
+            await self._operate(entity, EntityRequest(**queue[0]))
+
+    async def _operate(self, entity: str, request: EntityRequest) -> None:
+        """Run one operation, and store the state with which it leaves the entity."""
+        _, name, key = entity.split("@", 2)
+        before = self._entity_record(entity)
+        operation = {"id": request.id, "name": request.operation, "isSignal": request.caller is None}
+        batch = [{**operation, "input": json.dumps(request.input)}]
+        context = {"self": {"name": name, "key": key}, "exists": before["exists"], "state": before["state"]}
+        try:
+            function = self._function("entity", name)
+            value = await self._invoke(function, json.dumps({**context, "batch": batch}))
+            answer = _read_state(value)
+        except (*_FAILURES, AnswerError, HubError) as error:
+            _log.error("The entity %s failed. %s", entity, error)
+            answer = {"entityExists": before["exists"], "entityState": before["state"], "signals": []}
+            answer["results"] = [{"isError": True, "result": json.dumps(_text_of(error))}]
+        signals = [_signal_of(signal) for signal in answer.get("signals") or ()]
+        record = self._entity_record(entity)  # the queue may have grown
+        state = answer.get("entityState") if answer.get("entityExists") else None
+        record.update(exists=bool(answer.get("entityExists")), state=state, queue=record["queue"][1:])
+        self._opened().put("entity", entity, record)
+        for signal in signals:
+            self._queue(signal)
+        if request.caller is not None:
+            self._deliver(request.caller, _response(request, answer["results"][0]))
+        self._opened().commit()
+        for signal in signals:
+            self._work_at(signal.entity)
+
+
+def _read_state(value: Value) -> dict[str, Any]:
+    state = decoded(value)
+    if not isinstance(state, dict) or not state.get("results"):
+        raise AnswerError("It returned something else than the state of an entity.")
+    return state
+
+
+def _signal_of(signal: dict[str, Any]) -> EntityRequest:
+    text = signal.get("input")
+    return EntityRequest(entity_id(signal.get("target")), str(signal.get("name")), json.loads(text) if text else None)
+
+
+def _response(request: EntityRequest, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the event with the result of an operation."""
+    text = result.get("result")
+    message: dict[str, Any] = {"result": "null" if text is None else text}
+    if result.get("isError"):
+        message["exceptionType"] = "Error"
+    return event(EventType.EVENT_RAISED, Name=request.id, Input=json.dumps(message))
+
+
+async def _timer(task: dict[str, Any], task_id: int) -> dict[str, Any]:
+    """Wait until a timer is over, and return the event."""
+    fire_at = datetime.fromisoformat(task["fire_at"])
+    if fire_at.tzinfo is None:
+        fire_at = fire_at.replace(tzinfo=UTC)
+    await asyncio.sleep((fire_at - datetime.now(UTC)).total_seconds())
+    return event(EventType.TIMER_FIRED, TimerId=task_id, FireAt=task["fire_at"])
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "The function did not finish in time."
+    return str(error)
