@@ -118,7 +118,7 @@ def name_verdict(module: str, name: str) -> Verdict:
     is_type = is_types(home)
     if name in (_names_of_types() if is_type else compat.__all__) and not _is_below(home, sentences.OTHER_MEANINGS):
         return SAME
-    if is_client(module, name) or _is_below(module, _CLIENTS):
+    if is_client(module, name) or _is_below(home, _CLIENTS):
         return Verdict("differs", f"it is of the client of {module.partition('.')[0]}: keep the package installed")
     if is_type or (name in sentences.STAYING and home.startswith("mcp.")):
         return Verdict("differs", "keep the package mcp installed")
