@@ -63,6 +63,7 @@ reference: .venv/.ready
 	.venv/bin/python scripts/reference.py
 	.venv/bin/python -m scripts.client_rules
 	.venv/bin/python -m scripts.return_contracts
+	.venv/bin/python -m scripts.app_rules
 	.venv/bin/python -m scripts.sign_in_failures
 
 # The documentation site in .site/html. Warnings are errors. Pages whose document is gone stay there until `make clean`.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp import MCPError
 from funcmcp._client.errors import one_line
+from funcmcp._protocol.durations import seconds_text
 from funcmcp._text.files import read_text
 from funcmcp_cli.failure import Failure
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 Call: TypeAlias = dict[str, Any]
 """An object with one of the members ``tool``, ``prompt`` and ``resource``, and perhaps with ``arguments``."""
+
+_NO_ANSWER = -32001
+"""The code that the official SDKs have for a request without an answer in time."""
 
 _KINDS = ("tool", "prompt", "resource")
 
@@ -48,8 +53,16 @@ def _is_call(call: object) -> bool:
     return len(kinds) == 1 and set(call) <= {*kinds, "arguments"}
 
 
-async def outcome_of(client: Client, call: Call) -> dict[str, Any]:
-    """Make a call, and return an object with its ``result`` or its ``error``."""
+async def outcome_of(client: Client, call: Call, seconds: float | None = None) -> dict[str, Any]:
+    """Make a call, and return an object with its ``result`` or its ``error``, which a call without an answer has."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _outcome_of(client, call)
+    except TimeoutError:
+        return {"error": {"code": _NO_ANSWER, "message": f"There is no answer within {seconds_text(seconds or 0)}."}}
+
+
+async def _outcome_of(client: Client, call: Call) -> dict[str, Any]:
     arguments = call.get("arguments", {})
     try:
         if "tool" in call:

@@ -245,13 +245,20 @@ def _header(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def inspect_server(source: Source, calls: Sequence[Call] = ()) -> tuple[dict[str, Any], list[Fault]]:
+async def inspect_server(
+    source: Source, calls: Sequence[Call] = (), *, call_seconds: float | None = None
+) -> tuple[dict[str, Any], list[Fault]]:
     """Return a server's description and lists, and the features of a target that cannot be listed.
 
     The description has the keys ``server``, ``revision``, ``capabilities`` and ``instructions``. The lists have the
     keys ``tools``, ``resources``, ``resourceTemplates`` and ``prompts``. Every item is as the server sends it. With
     calls there is a key ``calls``, with the result or the error of each. The key ``sources`` has, for each list, the
     features of a target that come from mounted servers and from servers elsewhere, and where they come from.
+
+    Args:
+        source: The server.
+        calls: The calls to make.
+        call_seconds: The time limit of each call. A call without an answer has an error instead. None: no limit.
     """
     async with _connected(source, None) as (client, faults):
         facts = {
@@ -265,7 +272,7 @@ async def inspect_server(source: Source, calls: Sequence[Call] = ()) -> tuple[di
         if sources:
             facts["sources"] = sources
         if calls:
-            facts["calls"] = [{**call, **await outcome_of(client, call)} for call in calls]
+            facts["calls"] = [{**call, **await outcome_of(client, call, call_seconds)} for call in calls]
         return facts, faults
 
 

@@ -13,10 +13,11 @@ from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_note
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
+    from funcmcp_host.app_rules.rule import Breach
     from funcmcp_host.served import FunctionsHost, HostSettings
 
 
@@ -53,9 +54,16 @@ async def start_function_app(served: FunctionsHost) -> None:
 
 
 def announce_function_app(served: FunctionsHost) -> None:
-    """Write on stderr what is served and what is left out."""
+    """Write on stderr what is served and what is left out, and what the rules for apps on Azure find."""
     write_note(f"{served.folder.path.name}: {served.summary}", error=True)
     write_left_out(served)
+    write_breaches(served.breaches)
+
+
+def write_breaches(breaches: Sequence[Breach]) -> None:
+    """Write a line on stderr for each finding about an app on Azure, as `funcmcp doctor` has it."""
+    for breach in breaches:
+        write_note(f"{breach.rule.level} {breach.subject}: {breach.text}", error=True)
 
 
 def write_left_out(served: FunctionsHost) -> None:

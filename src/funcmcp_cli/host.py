@@ -19,7 +19,7 @@ import typer
 
 from funcmcp_cli.commands import app
 from funcmcp_cli.failure import Failure, UsageFailure
-from funcmcp_cli.function_app import announce_function_app, open_function_app, start_function_app
+from funcmcp_cli.function_app import announce_function_app, open_function_app, start_function_app, write_breaches
 from funcmcp_cli.output import write_note
 from funcmcp_cli.server_options import HostOptions, set_variables, with_options
 
@@ -58,6 +58,7 @@ def host_command(
     from funcmcp._server.log_output import write_as_text, write_to_stderr
     from funcmcp_host.served import HostSettings
 
+    folder = _app_in(folder)
     set_variables(options)
     if not logging.getLogger().handlers:
         write_as_text(logging.getLogger())
@@ -93,6 +94,17 @@ def host_command(
         _serve_stdio(folder, settings)
     else:
         _serve_http(folder, settings)
+
+
+def _app_in(folder: Path) -> Path:
+    """Return the folder of the app: the one named, or the one that azure.yaml in it deploys."""
+    from funcmcp_host.app_folders import app_in
+    from funcmcp_host.folder import FolderError
+
+    try:
+        return app_in(folder)
+    except FolderError as error:
+        raise Failure(str(error)) from None
 
 
 def _address_of(folder: Path, host: str | None, port: int | None) -> ListenAddress:
@@ -220,6 +232,7 @@ def _serve_custom_handler(folder: Path, settings: HostSettings) -> None:
         try:
             with _ended_by_sigterm():
                 await served.start()
+            write_breaches(served.breaches)
             server = importlib.import_module(_SERVER)
             await server.serve_async(
                 ASGIApplication(served),
@@ -271,15 +284,23 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _announce(served: FunctionsHost, origin: str) -> None:
-    write_note(f"{served.name} is served at {origin}{served.path} ({_note_of(served.settings)}Ctrl+C stops it)")
-    write_note(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
-    if served.http_count and not served.feature_count:
-        write_note(f"No function of {served.folder.path.name} has an MCP trigger. Its HTTP triggers are at {origin}")
+    """Write where clients reach the app: its MCP endpoint, if it has MCP triggers, and each HTTP trigger."""
+    note = f"({_note_of(served.settings)}Ctrl+C stops it)"
+    path = served.path
+    if served.feature_count or not served.http_count:
+        write_note(f"{served.name} is served at {origin}{path} {note}")
+        write_note(f"HTTP+SSE for older clients: {origin}{path}/sse")
+    else:
+        path = ""
+        write_note(f"{served.folder.path.name} is served at {origin} {note}")
+        write_note("No function has an MCP trigger. Clients reach an MCP server behind an HTTP trigger at its URL.")
+    for route, methods in served.http_endpoints.items():
+        write_note(f"HTTP trigger: {origin}{route} ({', '.join(methods) or 'all methods'})")
     if served.settings.host in _ALL_ADDRESSES:
         address = _address_in_network(socket.AF_INET6 if "[" in origin else socket.AF_INET)
         port = origin.rpartition(":")[2]
         if address is not None:
-            write_note(f"Other machines reach it at http://{address}:{port}{served.path}")
+            write_note(f"Other machines reach it at http://{address}:{port}{path}")
 
 
 def _note_of(settings: HostSettings) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp import MCPServer
 from funcmcp._app.launch import imported_by_command
+from funcmcp._serving.composition import runtime_of
 from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def _line(file: Path, number: int | None) -> str:
 
 
 def _server_in(module: ModuleType, target: Target) -> MCPServer:
-    """Return the server in a module that a target names, or the only one."""
+    """Return the server in a module that a target names, or the only one that no other one there mounts."""
     servers = {name: value for name, value in vars(module).items() if isinstance(value, MCPServer)}
     targets = ", ".join(f"{target.text}:{name}" for name in servers)
     if target.attribute is not None:
@@ -226,15 +227,27 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
         problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
         advice = f"Use {targets}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
         raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
-    by_identity = {id(server): server for server in servers.values()}
-    if len(by_identity) == 1:
-        return next(iter(by_identity.values()))
-    if by_identity:
-        raise Failure(f"{target.text} has more than one server. Use one of {targets}.")
+    if servers:
+        return _only(_unmounted(servers), target)
     for name, value in vars(module).items():
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
     raise Failure(f"{target.text} has no server. Make one at the top level: mcp = MCPServer('name').")
+
+
+def _unmounted(servers: dict[str, MCPServer]) -> dict[str, MCPServer]:
+    """Return the servers that none of them mounts."""
+    mounted = [below for server in servers.values() for below in runtime_of(server).mounted]
+    return {name: server for name, server in servers.items() if runtime_of(server) not in mounted}
+
+
+def _only(servers: dict[str, MCPServer], target: Target) -> MCPServer:
+    """Return the only server, which may have several names."""
+    server, *others = {id(server): server for server in servers.values()}.values()
+    if others:
+        targets = ", ".join(f"{target.text}:{name}" for name in servers)
+        raise Failure(f"{target.text} has more than one server. Use one of {targets}.")
+    return server
 
 
 def open_tasks(runtime: ServerRuntime) -> Tasks:

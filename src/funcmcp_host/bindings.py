@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from funcmcp_host.workers.worker import FunctionInfo
 
 
-_PROPERTY = ("propertyName", "propertyType", "description", "isRequired", "isArray", "enumValues")
-"""The members of an item of ``toolProperties``."""
-
-
 class BindingError(ValueError):
     """A function's bindings can't be served; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTrigger:
-    """The binding ``mcpToolTrigger``. Its warnings say what the author probably did not mean."""
+    """The binding ``mcpToolTrigger``."""
 
     parameter: str
     name: str
@@ -38,7 +34,6 @@ class ToolTrigger:
     uses_result_schema: bool
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +48,11 @@ class ResourceTrigger:
     mime_type: str | None
     size: int | None
     metadata: dict[str, Any]
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrigger:
-    """The binding ``mcpPromptTrigger``. Its warnings say what the author probably did not mean."""
+    """The binding ``mcpPromptTrigger``."""
 
     parameter: str
     name: str
@@ -68,7 +62,6 @@ class PromptTrigger:
     icons: list[dict[str, Any]]
     metadata: dict[str, Any]
     uses_result_schema: bool = False
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +176,8 @@ def _is_output(values: dict[str, Any]) -> bool:
 
 
 def _tool_trigger(values: dict[str, Any]) -> ToolTrigger:
-    items, warnings = _items(values, "toolProperties", _PROPERTY, ("isRequired", "isArray"))
+    items = _items(values, "toolProperties", ("isRequired", "isArray"))
     properties = [tool_property for tool_property in items if _is_named(tool_property.get("propertyname"))]
-    if len(properties) < len(items):
-        numbers = [str(number) for number, tool_property in enumerate(items, 1) if tool_property not in properties]
-        warnings.append(f"Item {', '.join(numbers)} of toolProperties has no propertyName, and is left out.")
     input_schema = _object(values, "inputSchema") if _flag(values, "useWorkerInputSchema") else None
     if input_schema is None and _flag(values, "useWorkerInputSchema"):
         raise BindingError("useWorkerInputSchema is set, but inputSchema is missing.")
@@ -200,7 +190,6 @@ def _tool_trigger(values: dict[str, Any]) -> ToolTrigger:
         uses_result_schema=_flag(values, "useResultSchema"),
         input_schema=_checked_schema("inputSchema", input_schema),
         output_schema=_checked_schema("outputSchema", _object(values, "outputSchema")),
-        warnings=tuple(warnings),
     )
 
 
@@ -227,7 +216,7 @@ def _resource_trigger(values: dict[str, Any]) -> ResourceTrigger:
 
 
 def _prompt_trigger(values: dict[str, Any]) -> PromptTrigger:
-    arguments, warnings = _items(values, "promptArguments", (), ("required",))
+    arguments = _items(values, "promptArguments", ("required",))
     if any(not isinstance(argument.get("name"), str) for argument in arguments):
         raise BindingError("An item of promptArguments has no name.")
     return PromptTrigger(
@@ -239,7 +228,6 @@ def _prompt_trigger(values: dict[str, Any]) -> PromptTrigger:
         icons=_list(values, "icons"),
         metadata=_object(values, "metadata") or {},
         uses_result_schema=_flag(values, "useResultSchema"),
-        warnings=tuple(warnings),
     )
 
 
@@ -322,35 +310,26 @@ def _list(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return value
 
 
-def _items(
-    values: dict[str, Any], key: str, members: Sequence[str], flags: Sequence[str]
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the items of a list with their names in lower case, and what is probably not meant.
+def _items(values: dict[str, Any], key: str, flags: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the items of a list with their names in lower case.
 
     Args:
         values: The members of the binding.
         key: The name of the list.
-        members: What an item may have. Others are ignored, as in Azure.
         flags: The members that are booleans.
 
     Raises:
         BindingError: A flag is not a boolean, for which Azure refuses the function.
     """
-    usual_names = {member.lower(): member for member in members}
     items = []
-    warnings = []
     for number, item in enumerate(_list(values, key), 1):
         lowered = lower_names(item)
-        for written in item:
-            usual = usual_names.get(written.replace("_", "").lower())
-            if "_" in written and usual is not None:
-                warnings.append(f"Item {number} of {key} has {written}, which is ignored. Write {usual}.")
         for flag in flags:
             value = lowered.get(flag.lower())
             if value is not None and not isinstance(value, bool):
                 raise BindingError(f"{flag} of item {number} of {key} is {json.dumps(value)}. Write true or false.")
         items.append(lowered)
-    return items, warnings
+    return items
 
 
 def _checked_schema(key: str, schema: dict[str, Any] | None) -> dict[str, Any] | None:

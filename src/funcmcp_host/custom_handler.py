@@ -31,15 +31,13 @@ import httpx2
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._adapters.asgi.application import ClientDisconnectedError, HTTPRuntime
 from funcmcp._adapters.azure.route_templates import folded
-from funcmcp._adapters.azure.settings import SELF_HOSTED_PROFILE, at
-from funcmcp._objects.mappings import lower_names
+from funcmcp._adapters.azure.settings import at
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.log import quote
 from funcmcp._serving.composition import runtime_of
 from funcmcp._text.files import is_file
-from funcmcp._text.jsonc import parse
 from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.cors import CORS
@@ -47,9 +45,11 @@ from funcmcp._transports.http.endpoints.health import LIVE, READY, Health
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import health_of_environment
 from funcmcp._transports.http.status import checked_status, limit_reached, refuse, wrong_method
+from funcmcp_host.app_rules.handler_rules import forwarding, routes_in
+from funcmcp_host.app_rules.model import read_app
+from funcmcp_host.app_rules.table import breaches_of
 from funcmcp_host.bindings import BindingError
-from funcmcp_host.folder import Folder, FolderError, duration_in, read_folder, read_json, worker_environment
-from funcmcp_host.function_json import function_folders
+from funcmcp_host.folder import Folder, FolderError, duration_in, read_folder, worker_environment
 from funcmcp_host.home_page import home_page
 from funcmcp_host.http_proxy import forwarded_headers, response_headers
 from funcmcp_host.invocation import FunctionRequest, drop_front_end_headers
@@ -74,11 +74,14 @@ if TYPE_CHECKING:
 
     from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest
+    from funcmcp_host.app_rules.model import App
     from funcmcp_host.served import HostSettings
 
 _log = logging.getLogger("funcmcp.host")
 
-_FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
+_REFUSED = {"handler-program", "handler-forwarding", "handler-triggers", "handler-function-files", "profile-names"}
+"""The rules without which no request would reach a program."""
+
 _PYTHON = {"python", "python3"}
 _VARIABLE = re.compile("%([^%]+)%")
 _START_SECONDS = 30.0
@@ -148,51 +151,52 @@ class CustomHandler:
         return f"'{quote(' '.join(self.program), _MAX_PROGRAM)}'"
 
 
-def read_custom_handler(path: Path, route_prefix: str = "api") -> CustomHandler | None:
-    """Return the custom handler of an app's folder, or None if the app has none.
+def read_custom_handler(app: App, route_prefix: str = "api") -> CustomHandler:
+    """Return the custom handler of an app.
 
     Args:
-        path: The folder.
+        app: The app.
         route_prefix: The first part of the paths of HTTP triggers.
 
     Raises:
-        FolderError: host.json can't be read, starts no program, hands no HTTP requests on, or has an invalid value.
+        FolderError: The app has none, it breaks a rule for custom handlers, or host.json has an invalid value.
     """
-    content = read_json(path / "host.json")
-    handler = at(content, "customHandler")
+    handler = at(app.host, "customHandler")
     if handler is None:
-        return None
+        raise FolderError(f"{app.folder} has no customHandler in host.json.")
     description = at(handler, "description")
-    program = at(description, "defaultExecutablePath")
-    if not isinstance(program, str) or not program:
-        raise FolderError("host.json: customHandler.description has no defaultExecutablePath.")
     worker_path = at(description, "defaultWorkerPath")
-    arguments = [program, *_texts(at(description, "arguments")), *([str(worker_path)] if worker_path else [])]
-    arguments += _texts(at(description, "workerArguments"))
-    folder = path / str(at(description, "workingDirectory") or "")
+    program = [str(at(description, "defaultExecutablePath")), *_texts(at(description, "arguments"))]
+    program += [str(worker_path)] if worker_path else []
+    program += _texts(at(description, "workerArguments"))
     port = at(handler, "port")
     if port is not None and not str(port).isdecimal():
         raise FolderError(f"host.json: customHandler.port is {port!r}, which is not a number.")
     start_seconds = _start_seconds(at(handler, "initializationTimeout"))
-    if str(at(content, "configurationProfile")).lower() == SELF_HOSTED_PROFILE:
-        level = str(at(handler, "http", "defaultAuthorizationLevel") or "function").lower()
-        return CustomHandler(
-            arguments,
-            folder,
-            int(port) if port else None,
-            [HandlerRoute(FunctionRoute("", RouteTemplate("{*path}"), ()), level)],
-            start_seconds,
-        )
-    if not any(str(at(handler, name)).lower() == "true" for name in _FORWARDING):
-        raise FolderError(
-            "The custom handler gets no HTTP requests as they are. Add "
-            f'"configurationProfile": "{SELF_HOSTED_PROFILE}" to host.json, or enableProxyingHttpRequest. Handlers of '
-            "other triggers are not served."
-        )
-    routes = list(_routes(path, route_prefix))
-    if not routes:
-        raise FolderError("The custom handler has no function.json with an HTTP trigger, so no request reaches it.")
-    return CustomHandler(arguments, folder, int(port) if port else None, routes, start_seconds)
+    for breach in breaches_of(app):
+        if breach.rule.name in _REFUSED:
+            raise FolderError(f"{breach.subject} {breach.text}")
+    return CustomHandler(
+        program=program,
+        folder=app.folder / str(at(description, "workingDirectory") or ""),
+        port=int(port) if port else None,
+        routes=_routes_of_host(app, route_prefix) if forwarding(app.host) == "routes" else _routes(app, route_prefix),
+        start_seconds=start_seconds,
+    )
+
+
+def _routes_of_host(app: App, prefix: str) -> list[HandlerRoute]:
+    """Return the routes in host.json, the most literal ones first."""
+    routes: list[HandlerRoute] = []
+    for text in routes_in(app):
+        try:
+            template = RouteTemplate("/".join(part for part in (prefix, text.route) if part))
+            route = FunctionRoute(f"route {text.route}", template, ())
+            check_route(route, [other.route for other in routes])
+        except BindingError as error:
+            raise FolderError(f"host.json: customHandler.http.routes: {error}") from error
+        routes.append(HandlerRoute(route, text.level))
+    return sorted(routes, key=lambda route: route.route.template.order)
 
 
 def _start_seconds(value: object) -> float:
@@ -212,22 +216,22 @@ def _texts(values: Any) -> list[str]:
     return [str(value) for value in values] if isinstance(values, list) else []
 
 
-def _routes(path: Path, prefix: str) -> list[HandlerRoute]:
+def _routes(app: App, prefix: str) -> list[HandlerRoute]:
     """Return the routes of the HTTP triggers in function.json files, in the order in which they are tried."""
     routes: list[HandlerRoute] = []
-    for function in sorted(function_folders(path), key=lambda function: folded(function.name)):
-        for text in function.bindings:
-            binding = lower_names(parse(text, comments=False).value)
-            if str(binding.get("type", "")).lower() != "httptrigger":
-                continue
-            methods = tuple(text.upper() for text in _texts(binding.get("methods")))
-            try:
-                template = function_template(prefix, str(binding.get("route") or function.name))
-                route = FunctionRoute(function.name, template, methods)
-                check_route(route, [other.route for other in routes])
-            except BindingError as error:
-                raise FolderError(f"{function.name}/function.json: {error}") from error
-            routes.append(HandlerRoute(route, str(binding.get("authlevel") or "function").lower()))
+    names = {folder.name for folder in app.folders}
+    for function in sorted(app.functions, key=lambda function: folded(function.name)):
+        binding = function.http_trigger
+        if binding is None or function.name not in names:
+            continue
+        methods = tuple(text.upper() for text in _texts(binding.get("methods")))
+        try:
+            template = function_template(prefix, str(binding.get("route") or function.name))
+            route = FunctionRoute(function.name, template, methods)
+            check_route(route, [other.route for other in routes])
+        except BindingError as error:
+            raise FolderError(f"{function.name}/function.json: {error}") from error
+        routes.append(HandlerRoute(route, str(binding.get("authlevel") or "function").lower()))
     return routes
 
 
@@ -242,15 +246,17 @@ class CustomHandlerHost(HTTPRuntime):
     Raises:
         FolderError: The folder has no custom handler, or one of its files can't be read.
         KeysError: The keys in the environment can't be used.
+
+    Attributes:
+        breaches: What the rules for apps on Azure find.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings) -> None:
         self.settings = settings
         self.folder: Folder = read_folder(path, environment, has_worker=True)
-        handler = read_custom_handler(self.folder.path, self.folder.options.route_prefix)
-        if handler is None:
-            raise FolderError(f"{path} has no customHandler in host.json.")
-        self.handler = handler
+        app = read_app(self.folder.path, {})
+        self.handler = handler = read_custom_handler(app, self.folder.options.route_prefix)
+        self.breaches = breaches_of(app)
         self._is_public = not is_loopback(settings.host)
         self._keys = Keys.of_environment(environment, required=self._is_public)
         cross_origin = settings.cross_origin or self.folder.cross_origin

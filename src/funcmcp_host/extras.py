@@ -140,18 +140,11 @@ class Extras:
     Args:
         inputs: The readers of the inputs, by the names of parameters.
         outputs: The writers of the outputs, by the names of parameters.
-        warnings: What the author probably did not mean.
     """
 
-    def __init__(
-        self,
-        inputs: Mapping[str, InputReader],
-        outputs: Mapping[str, OutputWriter],
-        warnings: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, inputs: Mapping[str, InputReader], outputs: Mapping[str, OutputWriter]) -> None:
         self._inputs = inputs
         self._outputs = outputs
-        self.warnings = warnings
 
     @property
     def has_return_output(self) -> bool:
@@ -186,19 +179,18 @@ def plan_extras(
     """
     inputs: dict[str, InputReader] = {}
     outputs: dict[str, OutputWriter] = {}
-    warnings: list[str] = []
     for binding in bindings:
         try:
             template = _template(binding, storage, function)
             if template is not None and names is not None:
-                warnings += template.check(names)
+                template.check(names)
             if binding.is_output:
                 outputs[binding.parameter] = _writer(binding, storage, template)
             else:
                 inputs[binding.parameter] = _reader(binding, storage, template)
         except ExpressionError as error:
             raise BindingError(f"Its binding {_kind(binding)} {binding.parameter!r}: {error}") from error
-    return Extras(inputs, outputs, warnings)
+    return Extras(inputs, outputs)
 
 
 def _template(binding: ExtraBinding, storage: Storage, function: str) -> Template | None:

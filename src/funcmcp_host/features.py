@@ -23,6 +23,7 @@ from funcmcp._protocol.uri_template import InvalidTemplateError, URITemplate
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._server.log import quote
 from funcmcp_host import schemas
+from funcmcp_host.app_rules.trigger_rules import name_on_azure
 from funcmcp_host.bindings import (
     BindingError,
     DurableTrigger,
@@ -94,7 +95,6 @@ class InvocationPlan:
         required: Arguments that a caller must send.
         check: Returns the errors of a tool's arguments, each as a path and a phrase; None if they are not checked.
         fault: Why the function can't be called; None if it can.
-        warnings: What its author probably did not mean.
     """
 
     function: str
@@ -104,7 +104,6 @@ class InvocationPlan:
     required: tuple[str, ...] = ()
     check: Callable[[Any], list[tuple[str, str]]] | None = None
     fault: str | None = None
-    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +185,6 @@ class AppFeatures:
                     left_out.append(LeftOut(plan.function, str(error)))
                     continue
                 self._definitions[key] = definitions[key]
-                for warning in plan.warnings:
-                    _log.warning("The function %s: %s", plan.function, warning)
             self._plans[key] = plan
 
     def _remove(self, key: FeatureKey) -> None:
@@ -211,8 +208,7 @@ class AppFeatures:
             extras = plan_extras(function.extras, self._storage, names_of(trigger), function.name)
         except BindingError as error:
             extras, fault = Extras({}, {}), str(error)
-        warnings = [*trigger.warnings, *extras.warnings]
-        plan = InvocationPlan(function.name, trigger.parameter, resource_result, extras, fault=fault, warnings=warnings)
+        plan = InvocationPlan(function.name, trigger.parameter, resource_result, extras, fault=fault)
         if isinstance(trigger, ToolTrigger):
             return self._tool(trigger, plan)
         if isinstance(trigger, ResourceTrigger):
@@ -325,20 +321,13 @@ class AppFeatures:
 
 
 def _check_unique(key: FeatureKey, features: Mapping[FeatureKey, tuple[Feature, InvocationPlan]]) -> None:
-    """Raise BindingError for a resource that Azure takes for that of another function, and refuses."""
+    """Raise BindingError for a feature that Azure takes for that of another function, and refuses."""
     for other, (_, plan) in features.items():
-        if other.kind == key.kind and _name_on_azure(other) == _name_on_azure(key):
+        if other.kind == key.kind and name_on_azure(*other) == name_on_azure(*key):
             raise BindingError(
                 f"For Azure, the {key.kind} {key.name!r} is the same as {other.name!r} of {plan.function}. "
                 "Change one of them."
             )
-
-
-def _name_on_azure(key: FeatureKey) -> str:
-    """Return what Azure compares: URIs without case, and templates without the names of their variables."""
-    if key.kind == "template":
-        return URI_VARIABLE.sub("{_}", key.name).lower()
-    return key.name.lower() if key.kind == "resource" else key.name
 
 
 def _check_usable(plan: InvocationPlan) -> None:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._adapters.azure.settings import can_be_set
+from funcmcp._adapters.azure.settings import can_be_set, prefix_in
 from funcmcp._objects.mappings import lower_names, without
 from funcmcp._state.keys import VARIABLE as KEYS_VARIABLE
 from funcmcp._text.files import is_file, read_text
@@ -336,7 +336,7 @@ def _host_options(content: dict[str, Any], environment: Mapping[str, str]) -> Ho
         instructions=None if instructions is None else str(instructions),
         anonymous=authorization.lower() == "anonymous",
         hub_name=str(values.get("extensions.durabletask.hubname", "")),
-        route_prefix=str(values.get("extensions.http.routeprefix", default.route_prefix)).strip("/"),
+        route_prefix=str(values.get("extensions.http.routeprefix", prefix_in(content))).strip("/"),
         timeout=_seconds(values.get("functiontimeout")),
         log_level=_LEVELS[str(level).lower()],
     )

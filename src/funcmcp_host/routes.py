@@ -166,6 +166,15 @@ class HTTPTriggers:
         return left_out
 
     @property
+    def endpoints(self) -> dict[str, list[str]]:
+        """The paths of the routes, each with its methods; without methods, all are accepted."""
+        endpoints: dict[str, list[str]] = {}
+        for entry in sorted(self._entries, key=lambda entry: entry.route.template.order):
+            methods = endpoints.setdefault(f"/{entry.route.template.text}", [])
+            methods += [method for method in entry.trigger.methods if method not in methods]
+        return endpoints
+
+    @property
     def shadowing(self) -> list[str]:
         """Sentences about functions whose requests another function gets."""
         return list(shadowing([entry.route for entry in self._entries]))

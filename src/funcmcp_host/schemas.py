@@ -38,6 +38,11 @@ _TYPES = {
 }
 """JSON Schema's types by what apps write as propertyType; azure-functions itself writes "float"."""
 
+JSON_TYPES = frozenset(_TYPES.values())
+"""The types that JSON Schema has."""
+
+_ARRAY = "[]"
+
 
 def tool_definition(trigger: ToolTrigger) -> dict[str, Any]:
     """Return the definition of a tool."""
@@ -97,21 +102,27 @@ def _input_schema(properties: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _property(tool_property: Mapping[str, Any]) -> dict[str, Any]:
-    kind = _TYPES.get(str(tool_property.get("propertytype") or "string").lower())
-    if kind is None:
-        raise BindingError(
-            f"The property {tool_property['propertyname']!r} has the type {tool_property['propertytype']!r}. "
-            "Valid types: string, integer, number, boolean, object."
-        )
+    kind, is_array = json_type(tool_property.get("propertytype"))
     schema: dict[str, Any] = {"type": kind}
     choices = tool_property.get("enumvalues")
     if isinstance(choices, list) and choices:
         schema["enum"] = choices
-    if tool_property.get("isarray") is True:
+    if is_array or tool_property.get("isarray") is True:
         schema = {"type": "array", "items": schema}
     if tool_property.get("description"):
         schema["description"] = str(tool_property["description"])
     return schema
+
+
+def json_type(property_type: object) -> tuple[str, bool]:
+    """Return JSON Schema's type for a propertyType, and whether the property is an array of it.
+
+    Azure lists any text as the type, and clients refuse a schema with a type that JSON Schema does not have. Here an
+    unknown type, such as ``date``, is a text, and ``string[]`` is an array of texts.
+    """
+    name = property_type.strip().lower() if isinstance(property_type, str) else ""
+    item = name.removesuffix(_ARRAY)
+    return _TYPES.get(item, "string"), item != name
 
 
 def _argument(argument: Mapping[str, Any]) -> dict[str, Any]:

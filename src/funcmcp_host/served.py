@@ -15,6 +15,8 @@ from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.status import refuse
+from funcmcp_host.app_rules.model import read_app
+from funcmcp_host.app_rules.table import breaches_of
 from funcmcp_host.durable.app import DurableApp
 from funcmcp_host.durable.management import PATH as DURABLE_PATH
 from funcmcp_host.extras import Storage
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from funcmcp._server.dispatch import Server
     from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
+    from funcmcp_host.app_rules.rule import Breach
     from funcmcp_host.folder import CrossOrigin, Folder
     from funcmcp_host.workers.python_command import Engine
     from funcmcp_host.workers.worker import FunctionInfo, SingleWorker
@@ -121,6 +124,11 @@ class FunctionsHost(HTTPRuntime):
     Raises:
         FolderError: The folder has no function app, or one of its files can't be read.
         KeysError: The keys in the environment can't be used.
+
+    Attributes:
+        left_out: The functions that are not served, or can't run.
+        app: The app as the rules for apps on Azure see it.
+        breaches: What these rules find.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings | None = None) -> None:
@@ -129,6 +137,8 @@ class FunctionsHost(HTTPRuntime):
         self._environment = environment
         self._reloading: asyncio.Task[None] | None = None
         self.left_out: Sequence[LeftOut] = ()
+        self.app = read_app(self.folder.path, {})
+        self.breaches: Sequence[Breach] = ()
         self._http_count = 0
         self._is_public = not is_loopback(self.settings.host)
         self._keys = Keys.of_environment(environment, required=self._is_public)
@@ -230,6 +240,11 @@ class FunctionsHost(HTTPRuntime):
         """The number of tools, resources, templates and prompts."""
         catalog = self.server.catalog
         return len(catalog.tools) + len(catalog.resources) + len(catalog.templates) + len(catalog.prompts)
+
+    @property
+    def http_endpoints(self) -> dict[str, list[str]]:
+        """The paths of the HTTP triggers, each with its methods; without methods, all are accepted."""
+        return self._triggers.endpoints
 
     @property
     def http_count(self) -> int:
@@ -340,6 +355,12 @@ class FunctionsHost(HTTPRuntime):
         update = self._features.update(functions)
         left_out = self._triggers.update(update.http, self.folder.options.route_prefix, self._storage)
         self._http_count = len(update.http) - len(left_out)
+        previous = self.breaches
+        self.app = read_app(self.folder.path, {info.name: info.bindings for info in functions})
+        self.breaches = breaches_of(self.app)
+        for breach in self.breaches if self.has_begun else ():  # the command shows those at the start
+            if breach not in previous:
+                _log.warning("%s: %s", breach.subject, breach.text)
         durable = self._durable.update(update.durable, self._storage)
         left_out += [LeftOut(name, reason) for name, reason in durable.items()]
         self.left_out = [*update.left_out, *left_out]

@@ -27,6 +27,7 @@ STAND_ALONE = {
     "funcmcp._compat.component_features": "It makes the features of components; registration says when.",
     "funcmcp._compat.live_components": "What a change of a definition does; lists only hand definitions out.",
     "funcmcp._compat.server_contexts": "One module for each part of the server, as server_lists is.",
+    "funcmcp._transports.http.streams.eager_tasks": "Tasks of asyncio; a module that Python 3.12 makes needless.",
     "funcmcp._providers.mounted_callers": "It is a kind of source for what has providers, and knows mounts.",
     "funcmcp._compat.file_discovery": "It imports modules; the provider says when, and keeps what is in them.",
     "funcmcp._adapters.azure.triggers.invocation": "It reads what Azure passes, and registration describes features.",
@@ -55,7 +56,6 @@ STAND_ALONE = {
     "funcmcp_cli.migrate.server_rewriting": "One module for each kind of server, as azure_rewriting is.",
     "funcmcp_cli.saving": "It writes files with names that servers choose; its tests are attacks.",
     "funcmcp_host.workers.frames": "A format, which the programs of the other side have a second time.",
-    "funcmcp_host.workers.node_command": "One module for each language.",
 }
 """Modules that one module imports and that are short, and why they are not a part of it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
@@ -62,3 +63,17 @@ async def test_each_call_has_its_outcome(tmp_path: Path) -> None:
     assert outcomes[1]["result"]["messages"][0]["content"]["text"] == "About x"
     assert outcomes[2]["result"]["contents"][0]["text"] == "text"
     assert outcomes[3]["error"]["code"] == -32602
+
+
+async def test_a_call_without_an_answer_in_time_has_an_error() -> None:
+    mcp = MCPServer("slow")
+
+    @mcp.tool
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    async with Client(mcp) as client:
+        outcomes = [await outcome_of(client, {"tool": name}, 0.1) for name in ("wait", "nothing")]
+    message = outcomes[0]["error"]["message"]
+    assert message == "There is no answer within 0.1 seconds."
+    assert outcomes[1]["error"]["code"] == -32602

@@ -175,3 +175,22 @@ def test_a_file_that_serves_when_it_is_imported_is_a_failure(tmp_path: Path, cal
     text = f"line 4: RuntimeError: mcp.{method}() is called while the file is imported. Write it under: if __name__"
     with pytest.raises(Failure, match=re.escape(text)):
         load(str(file))
+
+
+MOUNTS = """
+from funcmcp import MCPServer
+from funcmcp.compat import FastMCP
+
+stock, orders, shop = MCPServer("stock"), FastMCP("orders"), FastMCP("shop")
+orders.mount(stock, "stock")
+shop.mount(orders, "orders")
+"""
+
+
+def test_a_server_that_another_one_mounts_is_not_the_one_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(MOUNTS)
+    shown = funcmcp("inspect", "shop.py", folder=tmp_path)
+    assert (shown.returncode, shown.stdout[:4]) == (0, "shop")
+    (tmp_path / "shops.py").write_text(f"{MOUNTS}\nother = MCPServer('other')\n")
+    shown = funcmcp("inspect", "shops.py", folder=tmp_path)
+    assert shown.stderr == "shops.py has more than one server. Use one of shops.py:shop, shops.py:other.\n"

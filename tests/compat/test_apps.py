@@ -106,7 +106,7 @@ async def test_pages_call_a_tool_by_its_hash_under_any_name(namespace: str) -> N
     mcp.add_provider(app, namespace=namespace)
     async with Client(mcp) as client:
         listed = (await client.list_tools())[0]
-        assert listed["_meta"]["fastmcp"] == {"app": "lights", "tool_hash": hash_tool("lights", "switch")}
+        assert listed["_meta"]["fastmcp"] == {"app": "lights", "tool_hash": hash_tool("lights", "switch"), "tags": []}
         assert (await client.call_tool(hashed_backend_name("lights", "switch"), {})).text == "on"
         for name in (hashed_backend_name("lights", "open"), hashed_backend_name("other", "switch")):
             assert "Unknown tool" in (await client.call_tool(name, {}, raise_on_error=False)).text

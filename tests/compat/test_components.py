@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import mcp.types
 import pytest
 from pydantic import BaseModel
 
+from funcmcp import MCPError
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import ResultBlock
 from funcmcp.compat import (
@@ -31,6 +33,7 @@ from funcmcp.compat import (
     ValidationError,
     get_context,
 )
+from funcmcp.testing import Client
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,3 +265,35 @@ async def test_a_tool_is_dumped_converts_values_and_runs_without_a_server() -> N
     assert (await tool.run({"x": 2})).structured_content == {"result": 4}
     copied = ToolResult("a", {"b": 1}).model_copy(update={"meta": {"c": 2}})
     assert (copied.structured_content, copied.meta) == ({"b": 1}, {"c": 2})
+
+
+class Greeting(Prompt):
+    """A prompt without a function."""
+
+    async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
+        return PromptResult(f"Hello, {(arguments or {})['name']}!")
+
+
+async def test_a_subclass_of_prompt_is_served() -> None:
+    mcp = FastMCP("prompts")
+    argument = {"name": "name", "required": True}
+    mcp.add_prompt(Greeting(name="greet", description="Greets.", arguments=[argument]))
+    async with Client(mcp) as client:
+        (listed,) = await client.list_prompts()
+        assert (listed.description, listed["arguments"]) == ("Greets.", [argument])
+        (message,) = (await client.get_prompt("greet", {"name": "Ann"})).messages
+        assert message.content.text == "Hello, Ann!"
+        with pytest.raises(MCPError, match=re.escape("Missing required arguments: {'name'}")):
+            await client.get_prompt("greet")
+
+
+async def test_a_prompt_needs_a_function_or_a_name_and_a_method_render() -> None:
+    with pytest.raises(TypeError, match="Prompt needs a function, or a name and a method render"):
+        Prompt()
+    with pytest.raises(NotImplementedError, match="must implement render"):
+        await Prompt(name="empty").render()
+
+
+@pytest.mark.parametrize(("kind", "key"), [(Tool, "tool:a"), (Prompt, "prompt:a"), (ResourceTemplate, "template:a")])
+def test_keys_of_components(kind: Any, key: str) -> None:
+    assert kind.make_key("a") == f"{kind.KEY_PREFIX}:a" == key

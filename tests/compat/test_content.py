@@ -8,11 +8,8 @@ import pytest
 
 import funcmcp.compat
 from funcmcp.compat import (
-    Audio,
     FastMCP,
-    File,
     FileResource,
-    Image,
     Message,
     PromptResult,
     ResourceContent,
@@ -21,46 +18,6 @@ from funcmcp.compat import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-async def test_images_sounds_and_files_of_a_tool(tmp_path: Path) -> None:
-    (tmp_path / "a.jpg").write_bytes(b"jpg")
-    (tmp_path / "a.txt").write_text("text")
-    mcp = FastMCP("c")
-
-    @mcp.tool
-    def media() -> list[Any]:
-        return [
-            Image(path=tmp_path / "a.jpg"),
-            Image(data=b"png", format="png").to_image_content(),
-            Audio(data=b"mp3", format="mp3"),
-            File(path=str(tmp_path / "a.txt")),
-            File(data=b"pdf", format="pdf", name="report"),
-            "and a text",
-        ]
-
-    result = await mcp.call_tool("media")
-    assert result["content"] == [
-        {"type": "image", "data": "anBn", "mimeType": "image/jpeg"},
-        {"type": "image", "data": "cG5n", "mimeType": "image/png"},
-        {"type": "audio", "data": "bXAz", "mimeType": "audio/mpeg"},
-        {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "text"}},
-        {"type": "resource", "resource": {"uri": "file:///report.pdf", "mimeType": "application/pdf", "blob": "cGRm"}},
-        {"type": "text", "text": "and a text"},
-    ]
-    with pytest.raises(ValueError, match="either bytes or the path"):
-        Image()
-
-
-def test_media_are_converted_to_blocks_with_the_attributes_of_the_protocol() -> None:
-    image = Image(data=b"png", format="png").to_image_content(annotations={"priority": 1})
-    assert (image.type, image.data, image.mimeType, image.mime_type) == ("image", "cG5n", "image/png", "image/png")
-    assert image.annotations == {"priority": 1}
-    assert Image(data=b"png").to_image_content(mime_type="image/gif").mimeType == "image/gif"
-    audio = Audio(data=b"mp3", format="mp3").to_audio_content()
-    assert (audio.type, audio.data, audio.mimeType) == ("audio", "bXAz", "audio/mpeg")
-    file = File(data=b"pdf", format="pdf", name="report").to_resource_content(mime_type="text/x")
-    assert (file.type, file.resource.uri, file.resource.mime_type) == ("resource", "file:///report.pdf", "text/x")
 
 
 async def test_results_of_resources_and_prompts(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.compat import Context, FastMCP
+from funcmcp import MCPError
+from funcmcp.compat import Context, FastMCP, McpError
 from funcmcp.testing import Client, cancel
 
 
@@ -129,3 +130,24 @@ async def test_what_a_form_cannot_show_is_an_error(response_type: Any, options: 
     async with Client(asking(response_type, [], **options), elicit=cancel) as client:
         result = await client.call_tool("ask", raise_on_error=False)
     assert problem in result.text
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_client_that_cannot_be_asked_and_one_that_fails_raise_mcp_errors(*, answers: bool) -> None:
+    mcp = FastMCP("forms")
+
+    @mcp.tool
+    async def ask(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Which?", str)
+        except McpError as error:
+            return f"{error.error.code} {error.error.message}"
+        return "asked"
+
+    async def fail(params: Any) -> dict[str, Any]:
+        raise MCPError(-32001, "The window is closed.")
+
+    async with Client(mcp, elicit=fail if answers else None, revision="2025-11-25") as client:
+        result = await client.call_tool("ask")
+    unsupported = "-32600 Elicitation not supported. This needs a client that supports: elicitation."
+    assert result.text == ("-32001 The window is closed." if answers else unsupported)

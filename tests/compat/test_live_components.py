@@ -66,3 +66,17 @@ async def test_checks_of_authorization_are_not_lost() -> None:
     tool: Any = await shop().get_tool("first")
     with pytest.raises(AttributeError, match="auth of the tool first can't be set"):
         tool.auth = lambda _: False
+
+
+async def test_a_component_that_was_registered_changes_what_clients_get() -> None:
+    mcp = shop()
+    (tool,) = [item for item in mcp.local_provider._components.values() if item.name == "first"]
+    tool.fn = lambda: "changed"
+    tool.description, tool.tags = "Changed.", {"new"}
+    async with Client(mcp) as client:
+        listed = (await client.list_tools())[0]
+        assert (listed.description, listed["_meta"]) == ("Changed.", {"fastmcp": {"tags": ["new"]}})
+        assert (await client.call_tool("first")).text == "changed"
+        mcp.remove_tool("first")
+        tool.description = "Removed."
+        assert [item.name for item in await client.list_tools()] == ["second"]

@@ -80,3 +80,12 @@ async def test_the_meta_of_results_is_that_of_the_mounted_server(revision: str) 
         read, prompt = await client.read_resource("x://p/one"), await client.get_prompt("p_prompt")
     assert (read["_meta"]["a"], prompt["_meta"]["b"]) == (1, 2)
     assert "mounted" not in str([read, prompt])
+
+
+@pytest.mark.parametrize(("masked", "warns"), [((True, False), True), ((True, True), False), ((False, False), False)])
+def test_a_mounted_server_that_shows_more_errors_is_reported(
+    caplog: pytest.LogCaptureFixture, masked: tuple[bool, bool], *, warns: bool
+) -> None:
+    above, below = (FastMCP(name, mask_error_details=mask) for name, mask in zip(("a", "b"), masked, strict=True))
+    above.mount(below)
+    assert ("Pass mask_error_details to both" in caplog.text) is warns

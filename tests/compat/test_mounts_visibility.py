@@ -132,3 +132,52 @@ async def test_checks_of_components_hold_in_mounted_servers_for_direct_lists() -
     child.tool(lambda: "tool", name="guarded", auth=require_scopes("admin"))
     mcp = mounted(child, "child")
     assert await mcp.list_tools() == []
+
+
+@pytest.mark.parametrize("namespaces", [("child",), ("child", "a")])
+async def test_a_mounted_server_shows_one_client_what_it_hides(namespaces: tuple[str, ...]) -> None:
+    child = filled(FastMCP("child"))
+
+    @child.tool
+    async def show(ctx: Context) -> None:
+        await ctx.enable_components(tags={"secret"})
+
+    child.disable(tags={"secret"})
+    mcp = mounted(child, *namespaces)
+    prefix = "_".join(reversed(namespaces))
+    path = "/".join(reversed(namespaces))
+    async with Client(mcp, revision="2025-11-25") as client:
+        hidden = await listed(client)
+        with pytest.raises(MCPError, match="nknown"):
+            await client.get_prompt(f"{prefix}_secret")
+        await client.call_tool(f"{prefix}_show")
+        assert set(await listed(client)) - set(hidden) == {"secret", f"{prefix}_secret"}
+        assert (await client.call_tool(f"{prefix}_secret")).text == "tool"
+        assert (await client.read_resource(f"x://{path}/secret")).text == "resource"
+        assert (await client.read_resource(f"secret://{path}/item/5")).text == "template 5"
+        assert len((await client.get_prompt(f"{prefix}_secret")).messages) == 1
+        child.tool(lambda: "later", name="later", tags={"secret"})
+        assert (await client.call_tool(f"{prefix}_later")).text == "later"
+        child.remove_tool("later")
+        child.enable(tags={"open"})
+        child.disable(tags={"open"})
+        assert f"{prefix}_later" not in await listed(client)
+        assert f"{prefix}_open" not in await listed(client)
+        await client.call_tool(f"{prefix}_reset")
+        assert not any("secret" in name or "open" in name for name in await listed(client))
+
+
+async def test_a_server_that_is_mounted_later_shows_what_clients_see_of_it_already() -> None:
+    child = FastMCP("child")
+
+    @child.tool
+    async def show(ctx: Context) -> None:
+        await ctx.enable_components(names={"late"})
+
+    child.tool(lambda: "late", name="late")
+    child.disable({"late"})
+    async with Client(child, revision="2025-11-25") as client:
+        await client.call_tool("show")
+    async with Client(mounted(child, "a"), revision="2025-11-25") as client:
+        await client.call_tool("a_show")
+        assert (await client.call_tool("a_late")).text == "late"

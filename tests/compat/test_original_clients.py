@@ -43,6 +43,22 @@ def test_the_client_of_fastmcp_connects_to_a_server(environment: str) -> None:
     }
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_low_level_server_is_a_transport_of_the_client_of_the_sdk(mode: str) -> None:
+    mcp = FastMCP("shop")
+
+    @mcp.tool
+    def read(ctx: Context) -> str:
+        return str(ctx.session_id)
+
+    server: Any = mcp._mcp_server
+    async with sdk.Client(server, mode=mode) as client:
+        results = [await client.call_tool("read", {}) for _ in range(2)]
+    first, second = (result.content[0].text for result in results)
+    assert len(first) == len(second) == 32
+    assert (first == second) is (mode == "legacy")
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("server", [FastMCP, MCPServer])
 async def test_the_client_of_the_sdk_connects_to_a_server(server: Any, mode: str) -> None:

@@ -266,7 +266,7 @@ async def test_a_request_may_choose_a_version(prefix: str | None) -> None:
         mcp, name = above, "sub_greet"
     async with Client(mcp) as client:
         (listed,) = await client.list_tools()
-        assert listed["_meta"]["fastmcp"] == {"version": "2.0", "versions": ["2.0", "1.0"]}
+        assert listed["_meta"]["fastmcp"] == {"tags": [], "version": "2.0", "versions": ["2.0", "1.0"]}
         assert (await client.call_tool(name, {})).content[0]["text"] == "2.0"
         older = await client.call_tool(name, {}, meta={"fastmcp": {"version": "1.0"}})
         assert older.content[0]["text"] == "1.0"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 from typing import Any
 
@@ -16,8 +18,14 @@ from funcmcp.compat import (
     ResourceSecurity,
     ResourceSecurityError,
     ResourceTemplate,
+    prompt,
     resource,
+    tool,
 )
+from funcmcp.compat.fastmcp.decorators import get_fastmcp_meta
+from funcmcp.compat.fastmcp.prompts.function_prompt import PromptMeta
+from funcmcp.compat.fastmcp.resources.function_resource import ResourceMeta
+from funcmcp.compat.fastmcp.tools.function_tool import ToolMeta
 from funcmcp.testing import Client
 
 pytestmark = pytest.mark.branches("Templates have variables of every kind.")
@@ -280,3 +288,22 @@ async def test_instructions_can_be_changed_and_private_meta_is_not_shown() -> No
         part = (await client.read_resource("x://a"))["contents"][0]
     assert "_internal" not in str(listed)
     assert part["_meta"] == {"own": 1}
+
+
+@pytest.mark.parametrize(
+    ("decorator", "kind", "options"),
+    [
+        (tool, ToolMeta, {"timeout": 5.0, "exclude_args": ["b"]}),
+        (prompt, PromptMeta, {"title": "Title"}),
+        (resource("a://b"), ResourceMeta, {}),
+    ],
+)
+def test_what_a_decorator_says_is_an_attribute_of_the_function(decorator: Any, kind: Any, options: Any) -> None:
+    decorated = decorator(**options)(lambda: "a") if options else decorator(lambda: "a")
+    mark: Any = get_fastmcp_meta(functools.wraps(decorated)(lambda: "b"))
+    assert isinstance(mark, kind)
+    assert (mark.name, mark.enabled, mark.options) == (None, True, options)
+    changed = dataclasses.replace(mark, name="c", description="Changed.", tags={"new"})
+    component = changed.component(lambda: "a")
+    assert (component.name, component.description, component.tags) == ("c", "Changed.", {"new"})
+    assert get_fastmcp_meta(print) is get_fastmcp_meta(5) is None

@@ -17,6 +17,7 @@ from funcmcp.compat import (
     ResponseCachingMiddleware,
     ToolResult,
 )
+from funcmcp.compat.mcp_types import InputRequiredResult
 from funcmcp.testing import Client
 
 REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
@@ -175,3 +176,39 @@ async def test_the_memory_of_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatc
         for item in ("a" * 1_000, "b" * 1_000, "a" * 1_000, "c" * 1_000, "a" * 1_000, "b" * 1_000):
             assert (await client.call_tool("price", {"item": item})).structured_content["item"] == item
     assert [call[6] for call in shop.calls] == ["a", "b", "c", "b"]  # b was used longest ago when c came
+
+
+@pytest.mark.parametrize("kind", ["prompt", "resource"])
+async def test_questions_to_the_client_are_not_stored(kind: str) -> None:
+    mcp = FastMCP("asking", middleware=[ResponseCachingMiddleware()])
+
+    def ask(ctx: Context) -> Any:
+        if ctx.input_responses is not None:
+            return "answered"
+        params: dict[str, Any] = {
+            "mode": "form",
+            "message": "Who?",
+            "requestedSchema": {"type": "object", "properties": {}},
+        }
+        questions: Any = {"who": {"method": "elicitation/create", "params": params}}
+        return InputRequiredResult(input_requests=questions)
+
+    mcp.prompt(ask, name="ask")
+    mcp.resource("a://b")(ask)
+
+    async def answer(_: Any) -> dict[str, Any]:
+        return {"action": "accept", "content": {}}
+
+    async with Client(mcp, elicit=answer) as client:
+        for _ in range(2):
+            if kind == "prompt":
+                (message,) = (await client.get_prompt("ask")).messages
+                assert message.content.text == "answered"
+            else:
+                assert (await client.read_resource("a://b")).text == "answered"
+
+
+def test_a_result_of_the_sdk_is_one_of_fastmcp() -> None:
+    wire = {"content": [{"type": "text", "text": "a"}], "structuredContent": {"b": 1}, "isError": True}
+    result: Any = ToolResult.from_mcp_result(wire)
+    assert (result.content[0].text, result.structured_content, result.is_error) == ("a", {"b": 1}, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - read at run time
 from typing import Any
@@ -121,3 +122,31 @@ async def test_items_of_generators_are_read_where_the_function_runs() -> None:
         assert (await client.call_tool("inline")).text == "[true]"
         assert (await client.call_tool("asynchronous")).text == "[0,1]"
     assert steps == ["session"]
+
+
+@pytest.mark.parametrize("kind", ["circular", "deep", "surrogate"])
+async def test_a_value_that_json_can_not_carry_is_one_sentence_and_one_traceback(
+    caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    mcp = FastMCP("answers")
+
+    @mcp.tool
+    def answer():  # type: ignore[no-untyped-def]
+        value: list[Any] = []
+        if kind == "circular":
+            value.append(value)
+        for _ in range(2000 if kind == "deep" else 0):
+            value = [value]
+        return {"value": ["\ud800" if kind == "surrogate" else value]}
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("answer")
+    assert result.is_error
+    assert result.content[0].text == (
+        "Error calling tool 'answer': The function returned a value that can't be written as JSON: it contains itself, "
+        "is nested too deep, or has text that is not valid Unicode."
+    )
+    (record,) = (record for record in caplog.records if record.name == "funcmcp")
+    text = logging.Formatter().format(record)
+    assert text.count("Traceback (most recent call last)") == 1
+    assert "pydantic" not in text.lower()

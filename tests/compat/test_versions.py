@@ -62,7 +62,7 @@ async def test_clients_get_the_newest_version_and_call_any() -> None:
     for mcp, prefix in ((shop(), ""), (above, "p_")):
         async with Client(mcp) as client:
             (tool,) = await client.list_tools()
-            assert tool.meta["fastmcp"] == {"version": "10", "versions": ["10", "2.0", "1"]}
+            assert tool.meta["fastmcp"] == {"tags": [], "version": "10", "versions": ["10", "2.0", "1"]}
             assert (await client.call_tool(f"{prefix}read")).text == "tool 10"
             old = await client.request(
                 "tools/call", {"name": f"{prefix}read", "_meta": {"fastmcp": {"version": "1.0"}}}

@@ -68,7 +68,7 @@ async def test_lists_have_titles_of_tools_only_and_all_arguments() -> None:
     assert (tool["title"], tool["annotations"]) == ("Get It", {"readOnlyHint": True})
     assert [{"title", "description"} & resource.keys() for resource in resources] == [set(), set()]
     assert template["title"] == "T"
-    assert prompt == {"name": "p", "arguments": []}
+    assert prompt == {"name": "p", "arguments": [], "_meta": {"fastmcp": {"tags": []}}}
 
 
 async def test_a_changed_tool_has_the_title_of_its_name_and_its_tags() -> None:
@@ -83,7 +83,8 @@ async def test_a_changed_tool_has_the_title_of_its_name_and_its_tags() -> None:
     async with Client(mcp) as client:
         listed = {tool.name: tool for tool in await client.list_tools()}
     assert listed["fetch"]["title"] == "Fetch"
-    assert not {"_meta", "annotations"} & listed["fetch"].keys()
+    assert "annotations" not in listed["fetch"]
+    assert listed["fetch"]["_meta"] == {"fastmcp": {"tags": []}}
     assert listed["get_it"]["_meta"]["fastmcp"]["tags"] == ["new"]
 
 

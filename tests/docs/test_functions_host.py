@@ -1,4 +1,4 @@
-"""docs/guides/functions-host.md has the table of return values, and its expressions are those that the host reads."""
+"""docs/guides/functions-host.md has the tables of the functions host, and its expressions are those that it reads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from funcmcp_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
 from funcmcp_host.expressions import Template, names_of
+from scripts import app_rules
 from scripts.return_contracts import PAGE, with_table
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -25,6 +26,10 @@ ROWS = re.findall(
 
 def test_the_table_of_return_values_is_that_of_the_host() -> None:
     assert with_table(TEXT) == TEXT
+
+
+def test_the_table_of_rules_is_that_of_the_host() -> None:
+    assert app_rules.with_table(TEXT) == TEXT
 
 
 @pytest.mark.parametrize(("cell", "triggers"), ROWS)

@@ -180,26 +180,15 @@ def test_a_binding_that_is_not_json_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "warnings", "names"),
+    ("properties", "names"),
     [
-        ('[{"propertyName": "a"}, {"propertyType": "string"}]', [2], ["a"]),
-        ('[{"name": "a"}, {"propertyName": " "}]', ["1, 2"], []),
-        ('[{"PropertyName": "a", "unknown_member": 1}]', [], ["a"]),
+        ('[{"propertyName": "a"}, {"propertyType": "string"}]', ["a"]),
+        ('[{"name": "a"}, {"propertyName": " "}]', []),
+        ('[{"PropertyName": "a", "unknown_member": 1}]', ["a"]),
+        ('[{"property_name": "a", "propertyName": "b", "is_required": true}]', ["b"]),
     ],
 )
-def test_items_without_a_name_are_left_out_with_a_warning(properties: str, warnings: list[Any], names: Any) -> None:
+def test_items_without_a_name_and_unknown_members_are_left_out(properties: str, names: Any) -> None:
     trigger = read_function(info({**TOOL, "toolProperties": properties})).trigger
     assert isinstance(trigger, ToolTrigger)
     assert [item["propertyname"] for item in trigger.properties] == names
-    text = "Item {} of toolProperties has no propertyName, and is left out."
-    assert trigger.warnings == tuple(text.format(number) for number in warnings)
-
-
-def test_names_in_snake_case_are_ignored_with_a_warning() -> None:
-    properties = '[{"property_name": "a", "propertyName": "b", "is_required": true}]'
-    trigger = read_function(info({**TOOL, "toolProperties": properties})).trigger
-    assert isinstance(trigger, ToolTrigger)
-    assert trigger.warnings == (
-        "Item 1 of toolProperties has property_name, which is ignored. Write propertyName.",
-        "Item 1 of toolProperties has is_required, which is ignored. Write isRequired.",
-    )

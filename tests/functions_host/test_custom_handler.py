@@ -16,6 +16,7 @@ import pytest
 
 from funcmcp._client.http_messages import MemoryRequest
 from funcmcp.client import Client
+from funcmcp_host.app_rules.model import read_app
 from funcmcp_host.custom_handler import CustomHandlerHost, read_custom_handler
 from funcmcp_host.folder import FolderError
 from funcmcp_host.served import HostSettings
@@ -233,7 +234,7 @@ def test_a_route_that_azure_rejects_is_an_error_of_its_file(route: str, tmp_path
     binding = {"type": "httpTrigger", "direction": "in", "name": "req", "route": route}
     (folder / "a" / "function.json").write_text(json.dumps({"bindings": [binding]}))
     with pytest.raises(FolderError, match=r"a/function\.json: The route"):
-        read_custom_handler(folder)
+        read_custom_handler(read_app(folder, {}))
 
 
 async def test_a_program_that_refuses_connections_is_tried_ten_times(
@@ -464,9 +465,12 @@ async def test_a_port_that_another_program_listens_on_is_an_error(tmp_path: Path
 @pytest.mark.parametrize(
     ("handler", "reason"),
     [
-        ({}, "has no defaultExecutablePath"),
-        ({"description": DESCRIPTION}, "gets no HTTP requests as they are"),
-        ({"description": DESCRIPTION, "enableForwardingHttpRequest": True}, "no function.json with an HTTP trigger"),
+        ({}, "customHandler has no description.defaultExecutablePath"),
+        ({"description": DESCRIPTION}, "customHandler does not receive the requests"),
+        (
+            {"description": DESCRIPTION, "enableForwardingHttpRequest": True},
+            "function.json is missing: without an HTTP",
+        ),
         ({"description": DESCRIPTION, "port": "x"}, "customHandler.port is 'x', which is not a number"),
         ({"description": DESCRIPTION, "initializationTimeout": "90"}, "initializationTimeout is '90'. Write it as"),
         ({"description": DESCRIPTION, "initializationTimeout": "00:00:00"}, "initializationTimeout is '00:00:00'"),
@@ -475,7 +479,7 @@ async def test_a_port_that_another_program_listens_on_is_an_error(tmp_path: Path
 def test_what_is_wrong_with_host_json_is_said(handler: dict[str, Any], reason: str, tmp_path: Path) -> None:
     folder = app(tmp_path / "app", {"version": "2.0", "customHandler": handler}, "")
     with pytest.raises(FolderError, match=reason):
-        read_custom_handler(folder)
+        read_custom_handler(read_app(folder, {}))
     result = funcmcp("host", str(folder), "--port", "0")
     assert result.returncode != 0
     assert "Traceback" not in result.stderr

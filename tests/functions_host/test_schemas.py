@@ -79,16 +79,26 @@ def test_an_array_has_its_choices_in_the_items() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "valid"), [("float", "number"), ("int", "integer"), ("BOOLEAN", "boolean"), (None, "string")]
+    ("written", "valid"),
+    [
+        ("float", "number"),
+        ("int", "integer"),
+        ("BOOLEAN", "boolean"),
+        (None, "string"),
+        ("date", "string"),
+        ("file", "string"),
+        ("colour", "string"),
+    ],
 )
 def test_types_are_those_of_json_schema(written: str | None, valid: str) -> None:
     trigger = tool([{"propertyName": "a", "propertyType": written}])
     assert tool_definition(trigger)["inputSchema"]["properties"]["a"]["type"] == valid
 
 
-def test_an_unknown_type_is_an_error() -> None:
-    with pytest.raises(BindingError, match=r"'a' has the type 'colour'\. Valid types: string"):
-        tool_definition(tool([{"propertyName": "a", "propertyType": "colour"}]))
+@pytest.mark.parametrize(("written", "item"), [("string[]", "string"), ("float[]", "number"), ("date[]", "string")])
+def test_a_type_with_brackets_is_an_array(written: str, item: str) -> None:
+    trigger = tool([{"propertyName": "a", "propertyType": written}])
+    assert tool_definition(trigger)["inputSchema"]["properties"]["a"] == {"type": "array", "items": {"type": item}}
 
 
 def test_a_worker_schema_is_sent_as_it_is() -> None:

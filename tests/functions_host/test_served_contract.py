@@ -110,15 +110,18 @@ async def test_the_app_is_served_as_on_azure_and_the_log_says_what_differs(
     assert {left.function: left.reason for left in host.left_out if not left.is_listed} == {
         "text_flag": 'isRequired of item 1 of toolProperties is "true". Write true or false.'
     }
-    warnings = [record.getMessage() for record in caplog.records if "The function" in record.getMessage()]
-    assert [warning.partition(": ")[2] for warning in warnings] == [
-        (
-            "'notes/{name}.txt' is the same in each call: {name} is the name of what is called. "
-            "For the argument, write {mcptoolargs.name}."
-        ),
-        "Item 1 of toolProperties has property_name, which is ignored. Write propertyName.",
-        "Item 2 of toolProperties has is_required, which is ignored. Write isRequired.",
-        "Item 1 of toolProperties has no propertyName, and is left out.",
+    found = [breach.text for breach in host.breaches if breach.rule.group == "triggers"]
+    assert found[-1] == (
+        "in its other bindings, 'notes/{name}.txt' is the same in each call: {name} is the name of what is called. "
+        "For the argument, write {mcptoolargs.name}."
+    )
+    assert {
+        "Azure ignores property_name in item 1 of toolProperties. Write propertyName.",
+        "Azure ignores is_required in item 2 of toolProperties. Write isRequired.",
+        "Azure leaves out item 1 of toolProperties. Write its propertyName.",
+    } <= set(found)
+    logged = [record.getMessage() for record in caplog.records if "The function" in record.getMessage()]
+    assert [text.partition(": ")[2] for text in logged] == [
         (
             "It returns a GetPromptResult as JSON. On Azure: its messages up to extension 1.5, the JSON as one message "
             "since 1.6. Here: its messages."
@@ -154,10 +157,9 @@ async def test_functions_that_azure_takes_for_the_same_one_are_left_out(tmp_path
     await host.start()
     await host.aclose()
     end = "Change one of them."
-    advice = "which differs from 'save' too little. Give one of the two another name."
     assert {left.function: left.reason for left in host.left_out} == {
-        "tool1": f"Duplicate tool name 'Save', {advice}",
-        "prompt1": f"Duplicate prompt name 'Save', {advice}",
+        "tool1": f"For Azure, the tool 'Save' is the same as 'save' of tool0. {end}",
+        "prompt1": f"For Azure, the prompt 'Save' is the same as 'save' of prompt0. {end}",
         "resource1": (f"For Azure, the resource 'doc://Save' is the same as 'doc://save' of resource0. {end}"),
         "template1": (
             f"For Azure, the template 'DOC://{{name}}/a' is the same as 'doc://{{id}}/a' of template0. {end}"

@@ -63,6 +63,11 @@ def test_a_failure_is_one_line_with_its_id_feature_type_and_place(caplog: pytest
     )
 
 
+def test_a_failure_outside_of_requests_has_no_error_id(caplog: pytest.LogCaptureFixture) -> None:
+    log_failure(ValueError("lost"), "", "lifespan shutdown")
+    assert caplog.messages == ["ValueError: lost (feature=lifespan shutdown)"]
+
+
 def test_a_failure_that_can_not_say_its_text_is_logged_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     class MuteError(Exception):
         def __str__(self) -> str:

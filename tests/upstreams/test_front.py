@@ -17,10 +17,14 @@ from funcmcp.auth import APIKeys, ProtectedResource
 from funcmcp.azure import front
 from funcmcp.client import Client
 from funcmcp.testing import post
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
+from tests.functions_host.apps import write_app
 from tests.upstreams.azure_front_end import EXPIRED, KEY, OTHER_KEY, AzureFrontEnd, azure_app, json_web_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 pytest.importorskip("azure.functions")
 pytestmark = pytest.mark.every_python("Python 3.13 runs the functions in azure-functions-runtime.")
@@ -257,3 +261,24 @@ def test_options_that_do_not_go_together_are_refused(url: str, options: dict[str
     with pytest.raises(ValueError, match=message) as failure:
         front(url, **options)
     assert KEY not in str(failure.value)
+
+
+def test_a_front_is_a_function_app_of_its_own(app: AzureFrontEnd, tmp_path: Path) -> None:
+    arguments = f"{app.origin!r}, key={KEY!r}"
+    code = f"from funcmcp.azure import front, http_app\n\napp = http_app(front({arguments}))\n"
+    folder = write_app(tmp_path / "front", code, host={"version": "2.0", "extensions": {"http": {"routePrefix": ""}}})
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--no-reload"]) as process:
+        url = process.endpoint().replace("/runtime/webhooks/mcp", "/mcp")
+        called = funcmcp("call", url, "forecast", "city=Graz")
+        assert called.stdout == "sunny in Graz, asked 1 times\n", called.stderr
+    assert {request["x-functions-key"] for request in app.received} == {KEY}
+
+
+def test_a_front_is_a_server_in_a_file_for_a_container(app: AzureFrontEnd, tmp_path: Path) -> None:
+    code = f"from funcmcp.azure import front\n\nmcp = front({app.origin!r})\n"
+    (tmp_path / "server.py").write_text(code, encoding="utf-8")
+    added = funcmcp("new", ".", "--hosting", "docker", folder=tmp_path)
+    assert "Dockerfile" in added.stdout, added.stderr
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as process:
+        called = funcmcp("call", process.endpoint(), "forecast", "city=Linz", "--header", f"x-functions-key:{KEY}")
+        assert called.stdout == "sunny in Linz, asked 1 times\n", called.stderr

@@ -165,8 +165,11 @@ class DirectCalls:
         return objects_of(await self._direct_list("prompts/list", principal), Prompt)
 
     async def _direct_list(self, method: str, principal: Principal | None, *, every_version: bool = False) -> list[Any]:
-        """Return the items of all pages of a list; none if the server does not offer such features."""
-        if METHODS[method].capability not in self._server.catalog.offered:
+        """Return the items of all pages of a list; none if the server does not offer such features.
+
+        Middleware may add features, so it gets the request in any case.
+        """
+        if METHODS[method].capability not in self._server.catalog.offered and not self._server.has_middleware:
             return []
         items: list[Any] = []
         params: dict[str, Any] = {}

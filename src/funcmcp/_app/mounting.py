@@ -62,8 +62,8 @@ def mount(
     *,
     keeps_existing: bool = False,
     changes_lists: Callable[[], bool] | None = None,
-) -> None:
-    """Add the features of a server to another one, now and from now on.
+) -> Mounting:
+    """Add the features of a server to another one, now and from now on, and return what does so.
 
     Args:
         above: Serves the features, too.
@@ -117,6 +117,7 @@ def mount(
     mounted.on_provider = (*mounted.on_provider, mounting.follow_providers)
     if mounted.server.provided is not None:
         mounting.follow_providers()
+    return mounting
 
 
 def _servers_below(runtime: ServerRuntime) -> list[ServerRuntime]:
@@ -160,6 +161,7 @@ class Mounting:
             self._transforms.append(namespace)
         self._copies = TransformedFeatures(self._add, self._remove, self._transforms)
 
+        self._serves_hidden = False
         self._lists: MountedLists | None = None
         if changes_lists is not None:
             self._lists = MountedLists(self._server, changes_lists, self._features_above)
@@ -185,15 +187,7 @@ class Mounting:
 
     def add_features(self) -> None:
         """Add all features, and listen for changes; raise RegistrationError, and add none, if a name is taken."""
-        catalog = self._server.catalog
-        registries: list[Registry[Any]] = [
-            catalog.tools,
-            catalog.resources,
-            catalog.templates,
-            catalog.listers,
-            catalog.prompts,
-            catalog.skills,
-        ]
+        registries = self._registries()
         try:
             for registry in registries:
                 for feature in registry.every_version():
@@ -205,6 +199,25 @@ class Mounting:
             registry.listeners.append(self._changed)
         if self._lists is not None:
             self._above.server.add_list_filter(self._lists)
+
+    def _registries(self) -> list[Registry[Any]]:
+        catalog = self._server.catalog
+        return [
+            *(catalog.tools, catalog.resources, catalog.templates),
+            *(catalog.listers, catalog.prompts, catalog.skills),
+        ]
+
+    def serve_hidden(self) -> None:
+        """Add the features that the mounted server hides, too. A transform decides which clients have them."""
+        if self._serves_hidden:
+            return
+        self._serves_hidden = True
+        for registry in self._registries():
+            visible = list(registry.every_version())
+            for feature in registry.every():
+                if feature not in visible:
+                    self._changed(feature, 1)
+            registry.hidden_listeners.append(self._changed)
 
     def publish(self, uri: str | None) -> None:
         """Notify the clients of the server above that a resource, or the list of resources, has changed."""
@@ -225,10 +238,14 @@ class Mounting:
     def _changed(self, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister) and (feature.is_built_in or self._is_of_uploads(feature)):
             return
-        if count > 0:
-            self._copies.add(self._copy_of(feature))
-        elif self._copies.has(feature):
+        if self._copies.has(feature):
             self._copies.remove(feature)
+        if count > 0 or (self._serves_hidden and self._is_registered(feature)):
+            self._copies.add(self._copy_of(feature))
+
+    def _is_registered(self, feature: Addable) -> bool:
+        """Return whether the mounted server has a feature, visible or not."""
+        return any(feature in registry.versions_of(feature.key) for registry in self._registries())
 
     def _is_of_uploads(self, feature: Feature) -> bool:
         """Return whether a feature belongs to a place for files that clients of the server above do not reach."""

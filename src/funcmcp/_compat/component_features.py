@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,8 @@ def _make_tool(server: Any, component: Any, options: dict[str, Any]) -> Any:
 
 def _make_prompt(server: Any, component: Any, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
+    if not component.has_function:
+        return _make_own_prompt(server, component, options)
     function = converting(component.fn) if component.describes_arguments else component.fn
     function = with_result(adapted(function), None, asking(component.convert_result))
     prompt = make_prompt(function, _common(component, options), server.services)
@@ -66,6 +69,25 @@ def _make_prompt(server: Any, component: Any, options: dict[str, Any]) -> Any:
         handler = with_required_arguments(component, prompt.handler)
         prompt = replace(prompt, describe=component.described(prompt.describe), handler=handler)
     return replace(prompt, interactive=True)
+
+
+def _make_own_prompt(server: Any, component: Any, options: dict[str, Any]) -> Any:
+    """Return the feature of a subclass of ``Prompt`` with a method ``render``, which gets all arguments as one dict."""
+    rendering: ContextVar[dict[str, Any]] = ContextVar("rendering")
+
+    async def render() -> Any:
+        return await component.render(rendering.get())
+
+    prompt = make_prompt(
+        with_result(render, None, asking(component.convert_result)), _common(component, options), server.services
+    )
+
+    async def handle(context: Any, arguments: dict[str, str]) -> Any:
+        rendering.set(dict(arguments))
+        return await prompt.handler(context, {})
+
+    handler = with_required_arguments(component, handle)
+    return replace(prompt, describe=component.described(prompt.describe), handler=handler, interactive=True)
 
 
 def _make_resource(server: Any, component: Any, options: dict[str, Any]) -> Any:

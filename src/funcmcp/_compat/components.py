@@ -15,6 +15,7 @@ from funcmcp._authoring.results.sdk_results import converted
 from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.docstring import parameter_descriptions
 from funcmcp._authoring.signatures.signature import Signature, function_name
+from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import (
     PromptResult,
     ResourceContent,
@@ -42,7 +43,7 @@ from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.uri_template import URITemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
     from funcmcp._compat.context import Context
@@ -93,6 +94,10 @@ class DirectRuns(Protocol):
         """Return the definition of a tool with changed members."""
 
 
+OPTION_ATTRIBUTES = frozenset({"title", "description", "tags", "annotations", "icons", "meta"})
+"""Attributes that are options of a component."""
+
+
 class Component:
     """A function with the options of its decorator, to be registered with ``add_tool``, ``add_resource`` and so on.
 
@@ -104,10 +109,11 @@ class Component:
         describe: Returns the definition, once the component is registered.
         enabled: Whether the component itself is enabled. Rules of the server may hide it nevertheless.
         switches: Functions that show or hide the component, one for each server that has it.
+        listeners: Functions that are called when a definition has changed, one for each server that has the component.
     """
 
     kind = "tool"
-    key_prefix: str = "tool"
+    KEY_PREFIX: str = "tool"
     """The beginning of keys."""
     tool_name = "function"
     """The name of the tool as which the function runs outside of a server."""
@@ -122,6 +128,22 @@ class Component:
         self.describe: Callable[[], Mapping[str, Any]] | None = None
         self.enabled: bool = options.get("enabled") is not False
         self.switches: list[Callable[[bool], None]] = []
+        self.listeners: list[Callable[[], None]] = []
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute. If clients have the component already, they get the new definition and the new function."""
+        if name in OPTION_ATTRIBUTES:
+            self.options[name] = value
+        else:
+            super().__setattr__(name, value)
+        if name in OPTION_ATTRIBUTES or name == "fn":
+            for changed in vars(self).get("listeners", ()):
+                changed()
+
+    @classmethod
+    def make_key(cls, identifier: str) -> str:
+        """Return the key of a component of this class without its version, such as ``"tool:add"``."""
+        return f"{cls.KEY_PREFIX}:{identifier}"
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **options: Any) -> Any:
@@ -141,7 +163,7 @@ class Component:
     @property
     def key(self) -> str:
         """The kind, the name or URI, and the version, such as ``"tool:add@1.0"`` or ``"tool:add@"``."""
-        return f"{self.key_prefix}:{self.identifier}@{self.version or ''}"
+        return f"{self.make_key(self.identifier)}@{self.version or ''}"
 
     @property
     def title(self) -> str | None:
@@ -170,10 +192,6 @@ class Component:
     def meta(self) -> Any:
         """The ``_meta``, if there is any."""
         return self.options.get("meta")
-
-    @meta.setter
-    def meta(self, meta: Mapping[str, Any] | None) -> None:
-        self.options["meta"] = meta
 
     def get_meta(self) -> dict[str, Any]:
         """Return the ``_meta`` with the tags and the version in ``"fastmcp"``."""
@@ -232,7 +250,7 @@ class Component:
         del deep
         changes = dict(update or {})
         copy = shallow_copy(self)
-        copy.describe, copy.switches = None, []
+        copy.describe, copy.switches, copy.listeners = None, [], []
         for name in ("name", "fn", "uri", "version"):
             if name in changes:
                 setattr(copy, name, changes[name])
@@ -378,21 +396,48 @@ FunctionTool = Tool
 
 @public("funcmcp.compat")
 class Prompt(Component):
-    """A prompt."""
+    """A prompt: a function, or a subclass with a method ``render`` that takes the arguments as a dict.
+
+    Args:
+        fn: The function; None for a subclass.
+        name: The name. By default it is the function's.
+        arguments: The arguments of a subclass: a list of ``PromptArgument``, or None without arguments.
+        options: The options of the decorator.
+
+    Raises:
+        TypeError: There is neither a function nor a name.
+        ValueError: A lambda has no name, or a parameter can't be filled by its name.
+    """
 
     kind = "prompt"
     describes_arguments = True
     """Whether arguments are read and described as FastMCP does."""
-    key_prefix: str = "prompt"
+    KEY_PREFIX: str = "prompt"
 
-    def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
-        _check_name(fn, name)
-        _check_parameters(fn, self.kind)
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        name: str | None = None,
+        *,
+        arguments: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.has_function: bool = fn is not None
+        if fn is None:
+            if name is None:
+                raise TypeError(f"{type(self).__name__} needs a function, or a name and a method render.")
+            self._arguments = [dict(plain(argument)) for argument in arguments or ()]
+            fn = self.render
+        else:
+            _check_name(fn, name)
+            _check_parameters(fn, self.kind)
         super().__init__(fn, name, **options)
 
     @property
     def description(self) -> str | None:
         """The description: the option, or the docstring without its part about arguments."""
+        if not self.has_function:
+            return self.options.get("description")
         return self.options.get("description") or docstring(self.fn, parameter_descriptions(self.fn).values()) or None
 
     def described(self, describe: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
@@ -400,10 +445,12 @@ class Prompt(Component):
 
         @functools.cache
         def described() -> Mapping[str, Any]:
-            definition = dict(describe())
+            definition = without(describe(), "description")
             if self.description:
                 definition["description"] = self.description
-            if "arguments" in definition:
+            if not self.has_function:
+                definition["arguments"] = self._arguments
+            elif "arguments" in definition:
                 definition["arguments"] = described_arguments(self.fn, definition["arguments"])
             return definition
 
@@ -421,6 +468,8 @@ class Prompt(Component):
             PromptError: The function failed, or an argument does not fit its type.
             ValidationError: A required argument is missing.
         """
+        if not self.has_function:
+            raise NotImplementedError("Subclasses must implement render()")
         missing = self.missing_arguments(arguments)
         if missing:
             raise ValidationError(f"Missing required arguments: {missing}")
@@ -471,7 +520,7 @@ class Resource(Component):
     kind = "resource"
     converts_reads = True
     """Whether what the function returns becomes a `ResourceResult`, as in FastMCP."""
-    key_prefix: str = "resource"
+    KEY_PREFIX: str = "resource"
 
     def __init__(
         self, fn: Callable[..., Any] | None = None, uri: Any = None, name: str | None = None, **options: Any
@@ -561,7 +610,7 @@ FunctionResource = Resource
 class ResourceTemplate(Resource):
     """A resource template: a URI with variables, and the function that takes their values."""
 
-    key_prefix: str = "template"
+    KEY_PREFIX: str = "template"
     resource_class: type[Resource] = Resource
     """The class of resources that `create_resource` returns."""
 

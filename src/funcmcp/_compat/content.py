@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from funcmcp._authoring.results import content
 from funcmcp._authoring.results.content import Content
 from funcmcp._compat.annotations import plain
-from funcmcp._compat.editable import EditableBlock, EditableContents, sdk_object
+from funcmcp._compat.editable import EditableBlock, sdk_object
 from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.media_types import media_type_of_name
+from funcmcp._protocol.objects import CallToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from os import PathLike
 
-    from funcmcp._protocol.objects import CallToolResult, PromptMessage, ReadResourceResult, ResourceContents
+    from funcmcp._protocol.objects import PromptMessage, ReadResourceResult, ResourceContents
 
 
 @public("funcmcp.compat")
@@ -46,105 +44,6 @@ class Icon(content.Icon):
         mimeType: str | None = None,  # noqa: N803 - the SDK's name
     ) -> None:
         super().__init__(src, mime_type=mime_type or mimeType, sizes=sizes or (), theme=theme)
-
-
-@public("funcmcp.compat")
-class Image(content.Image):
-    """An image from a file or from bytes.
-
-    Args:
-        path: The image file.
-        data: The bytes of the image.
-        format: The format, such as ``"png"`` or ``"jpeg"``. By default it is the file's suffix, or PNG.
-        annotations: Hints for clients.
-    """
-
-    __slots__ = ("data", "path")
-
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
-        format: str | None = None,
-        annotations: Any = None,
-    ) -> None:
-        super().__init__(data, path=path, format=format, **_annotations(annotations))
-        self.path: Path | None = None if path is None else Path(path)
-        self.data: bytes | None = data
-
-    def to_image_content(self, mime_type: str | None = None, annotations: Any = None) -> ResultBlock:
-        """Return the image as a content block with the attributes of ``ImageContent``."""
-        return _result_block(self.block, mime_type, annotations)
-
-    def to_data_uri(self, mime_type: str | None = None) -> str:
-        """Return the image as a ``data:`` URI."""
-        return f"data:{mime_type or self.block['mimeType']};base64,{self.block['data']}"
-
-
-@public("funcmcp.compat")
-class Audio(content.Audio):
-    """A sound from a file or from bytes.
-
-    Args:
-        path: The audio file.
-        data: The bytes of the sound.
-        format: The format, such as ``"wav"`` or ``"mp3"``. By default it is the file's suffix, or WAV.
-        annotations: Hints for clients.
-    """
-
-    __slots__ = ("data", "path")
-
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
-        format: str | None = None,
-        annotations: Any = None,
-    ) -> None:
-        super().__init__(data, path=path, format=format, **_annotations(annotations))
-        self.path: Path | None = None if path is None else Path(path)
-        self.data: bytes | None = data
-
-    def to_audio_content(self, mime_type: str | None = None, annotations: Any = None) -> ResultBlock:
-        """Return the sound as a content block with the attributes of ``AudioContent``."""
-        return _result_block(self.block, mime_type, annotations)
-
-
-@public("funcmcp.compat")
-class File(content.File):
-    """A file inside a result, from a path or from bytes.
-
-    Args:
-        path: The file.
-        data: The bytes of the file.
-        format: The format, such as ``"pdf"``. By default it is the file's suffix.
-        name: The file's name in its URI. By default it is that of the path.
-        annotations: Hints for clients.
-    """
-
-    __slots__ = ("data", "path")
-
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
-        format: str | None = None,
-        name: str | None = None,
-        annotations: Any = None,
-    ) -> None:
-        mime_type = None if format is None else media_type_of_name(f"file.{format}")
-        if path is None and not PurePath(name or "").suffix:
-            name = f"{name or 'resource'}.{(format or 'octet-stream').lower()}"
-        super().__init__(data, path=path, name=name, mime_type=mime_type, **_annotations(annotations))
-        self.path: Path | None = None if path is None else Path(path)
-        self.data: bytes | None = data
-
-    def to_resource_content(self, mime_type: str | None = None, annotations: Any = None) -> ResultBlock:
-        """Return the file as a content block with the attributes of ``EmbeddedResource``."""
-        resource = EditableContents(self.block["resource"])
-        if mime_type is not None:
-            resource["mimeType"] = mime_type
-        return _result_block({**self.block, "resource": resource}, None, annotations)
 
 
 class ResultBlock(Content):
@@ -195,12 +94,6 @@ def block_of(wire: Mapping[str, Any]) -> Any:
     return getattr(types, _SDK_BLOCKS[wire["type"]]).model_validate(wire)
 
 
-def _result_block(block: Mapping[str, Any], mime_type: str | None, annotations: Any) -> ResultBlock:
-    """Return a block with another media type, and with annotations."""
-    media_type = {} if mime_type is None else {"mimeType": mime_type}
-    return ResultBlock({**block, **media_type, **_annotations(annotations)})
-
-
 @public("funcmcp.compat")
 class ToolResult(content.ToolResult):
     """A complete result of a tool.
@@ -241,6 +134,11 @@ class ToolResult(content.ToolResult):
             structured_content = structured
         blocks = [block_of(block) for block in content_of(structured_content if content is None else content)]
         super().__init__(blocks, structured_content=structured_content, is_error=is_error, meta=meta)
+
+    @classmethod
+    def from_mcp_result(cls, result: Any) -> ToolResult:
+        """Return the result of a ``CallToolResult`` of ``mcp.types``, or of one in JSON form."""
+        return tool_result(CallToolResult(plain(result)))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, **_: Any) -> ToolResult:
         """Return a copy with changed attributes."""
@@ -596,7 +494,7 @@ def _wire_of(message: Any) -> Mapping[str, Any]:
     return wire
 
 
-def _annotations(annotations: Any) -> dict[str, Any]:
+def annotations_member(annotations: Any) -> dict[str, Any]:
     """Return annotations as an option of a content block."""
     if annotations is None:
         return {}

@@ -7,12 +7,15 @@ from typing import Any
 
 from funcmcp._authoring.results.content import Content, ToolResult
 from funcmcp._authoring.results.sdk_results import converted
+from funcmcp._authoring.schemas.iterators import BUILT_IN
 from funcmcp._compat.serialization import json_text
 from funcmcp._protocol.objects import ContentBlock
 
 
 def native_result_of(value: Any) -> Any:
     """Return a result or a content block of another package as funcmcp's; other values are returned unchanged."""
+    if type(value) in BUILT_IN:
+        return value
     native = converted(value)
     return native if isinstance(native, ToolResult | Content) else value
 
@@ -28,6 +31,8 @@ def blocks_of(value: Any) -> list[dict[str, Any]] | None:
 
 def is_block(value: Any) -> bool:
     """Return whether a value is a content block: one of funcmcp, of another package, or of an earlier result."""
+    if type(value) in BUILT_IN:
+        return False
     return isinstance(value, ContentBlock) or isinstance(native_result_of(value), Content)
 
 

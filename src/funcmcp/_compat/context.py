@@ -13,7 +13,7 @@ from funcmcp._authoring.calling.questions import ElicitURL
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url
+from funcmcp._compat.elicitation import AcceptedElicitation, answered, answered_url, raising_mcp_errors
 from funcmcp._compat.errors import PromptError, ResourceError, as_fastmcp_error
 from funcmcp._compat.input_required import is_input_required_type
 from funcmcp._compat.request_meta import RequestMeta
@@ -61,6 +61,9 @@ _states: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _to_client = logging.getLogger("fastmcp.server.context.to_client")
 """The logger of FastMCP with this name, by which programs find what clients are sent."""
 
+
+_OWN_ID = "\0session_id"
+"""Where the state of a request has the id that stands for that of a session. No author's key begins like that."""
 
 _OUTSIDE = "Context is not available outside of a request"
 
@@ -246,14 +249,22 @@ class Context(Generic[*Types]):
 
     @property
     def session_id(self) -> str | None:
-        """The id of the session; None if the call has no session.
+        """The id of the session; without one, an id of the connection, or in 2026-07-28 of the request.
+
+        In a server of the official SDK it is None without a session.
 
         Raises:
             OutsideRequestError: The context was made by hand.
         """
         if self._call is None:
             raise OutsideRequestError(f"session_id is not available because no session exists. {_OUTSIDE}")
-        return self._call.request.client.session_id
+        client = self._call.request.client
+        if client.session_id is not None or self._is_of_sdk:
+            return client.session_id
+        if client.revision.per_request or client.conversation is None:
+            own: str = self._request_state.setdefault(_OWN_ID, uuid4().hex)
+            return own
+        return session_of(self).own_id
 
     @property
     def task_id(self) -> str | None:
@@ -505,7 +516,8 @@ class Context(Generic[*Types]):
 
         Raises:
             TypeError: A form can't show the type.
-            ToolError: The client does not support forms, or its answer does not fit.
+            McpError: The client does not support forms, or answered with an error.
+            ToolError: The answer does not fit. A server of the official SDK raises it in place of McpError, too.
         """
         if schema is not None or self._is_of_sdk:
             from funcmcp._compat.sdk_forms import SDKForm  # noqa: PLC0415 - loads pydantic
@@ -515,7 +527,8 @@ class Context(Generic[*Types]):
         from funcmcp._compat.forms import form_of  # noqa: PLC0415 - loads pydantic
 
         form = form_of(response_type, response_title, response_description)
-        answer = answered(await self._inner.elicit(message, form.schema))
+        with raising_mcp_errors("Elicitation not supported"):
+            answer = answered(await self._inner.elicit(message, form.schema))
         return AcceptedElicitation(form.read(answer.data)) if answer.action == "accept" else answer
 
     async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:
@@ -722,6 +735,7 @@ class ServerSession:
 
     def __init__(self, context: Context) -> None:
         self._last: Callable[[], Context | None] = lambda: context
+        self.own_id: str = uuid4().hex
 
     def use(self, context: Context) -> None:
         """Let a request be the last one of the session."""

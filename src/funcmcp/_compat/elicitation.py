@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from funcmcp._compat.errors import mcp_error
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, AnsweredWithError, CannotAskError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from funcmcp._authoring.calling.questions import Elicited
 
 T = TypeVar("T")
+
+
+@contextmanager
+def raising_mcp_errors(unsupported: str) -> Iterator[None]:
+    """Raise a McpError in the block if the client can't be asked, or answers with an error, as FastMCP does.
+
+    Args:
+        unsupported: The first sentence for a client that can't be asked.
+    """
+    try:
+        yield
+    except CannotAskError as error:
+        raise mcp_error(INVALID_REQUEST, f"{unsupported}. {error}") from error
+    except AnsweredWithError as error:
+        code, message = error.error.get("code"), error.error.get("message")
+        raise mcp_error(code if isinstance(code, int) else INTERNAL_ERROR, str(message or error)) from error
 
 
 @public("funcmcp.compat")

@@ -85,7 +85,7 @@ def _meaning_in_tool(error: Exception) -> Exception:
         return native
     if isinstance(error, FastMCPError) and not isinstance(error, NotFoundError | ToolError):
         return ToolError(error.message if isinstance(error, MCPError) else str(error))
-    if isinstance(error, MCPError) and (type(error) is McpError or isinstance(error, NotFoundError)):
+    if isinstance(error, McpError) or (isinstance(error, MCPError) and isinstance(error, NotFoundError)):
         return RuntimeError(error.message)
     return without_pydantic(error)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._compat.components import OPTION_ATTRIBUTES
+
 if TYPE_CHECKING:
     from funcmcp._compat.components import Component
-
-_OPTIONS = frozenset({"title", "description", "tags", "annotations", "icons", "meta"})
-"""Attributes that are options of a component."""
 
 
 def live(item: Any, server: Any) -> Any:
@@ -19,18 +18,15 @@ def live(item: Any, server: Any) -> Any:
     """
     component = server.registered_component(item.key, item.feature)
     if component is not None:
-        item.registration = partial(_set, server, component)
+        item.registration = partial(_set, component)
     return item
 
 
-def _set(server: Any, component: Component, name: str, value: Any) -> None:
+def _set(component: Component, name: str, value: Any) -> None:
     """Set an attribute of a registered component.
 
     Raises:
         AttributeError: The attribute is ``auth``, which would leave the component open.
     """
-    if name == "auth":
-        component.auth = value
-    if name in _OPTIONS:
-        component.options[name] = value
-        server.register_again(component)
+    if name in {*OPTION_ATTRIBUTES, "auth"}:
+        setattr(component, name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from funcmcp._compat.security import with_screening_of
 from funcmcp._compat.server_middleware import ServerMiddleware
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._server.catalog.transformed import Transform as NativeTransform
+from funcmcp._server.log import quote
 from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from funcmcp._compat.security import ResourceSecurity
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.feature import Feature, ShownIf
+
+_logger = logging.getLogger("funcmcp.compat")
 
 
 def mount(
@@ -53,12 +57,26 @@ def mount(
     if not isinstance(server, MCPServer):
         MCPServer.mount(above, server, prefix or None, transforms=changes)
         return
+    if _shows_more(above, server):
+        _logger.warning(
+            "%s hides the details of errors, and %s, which it mounts, shows them. Pass mask_error_details to both.",
+            quote(above.name),
+            quote(server.name),
+        )
     changes_lists = (lambda: server.changes_lists) if isinstance(server, ServerMiddleware) else None
-    mounting.mount(
+    mounted = mounting.mount(
         *(runtime_of(above), runtime_of(server), prefix or None, changes),
         keeps_existing=True,
         changes_lists=changes_lists,
     )
+    if hasattr(server, "client_rules"):
+        server.client_rules.on_show(mounted.serve_hidden)
+
+
+def _shows_more(above: MCPServer, server: MCPServer) -> bool:
+    """Return whether a mounted server shows clients errors that the server above hides."""
+    shown = runtime_of(server).server.options.show_errors
+    return shown is True and runtime_of(above).server.options.show_errors is not True
 
 
 def _native(transforms: Sequence[Any]) -> list[Any]:
@@ -88,7 +106,9 @@ class Screened(NativeTransform):
 
 
 class SessionRules(NativeTransform):
-    """Hides features of a mounted server from the clients for which it hides them: `Context.disable_components`.
+    """Shows the features of a mounted server to the clients to which it shows them itself.
+
+    Its tools may hide features from one client, and show those that are hidden: `Context.enable_components`.
 
     Args:
         server: The mounted server.
@@ -105,8 +125,9 @@ class SessionRules(NativeTransform):
 
     def allow(self, feature: Feature, request: RequestContext) -> bool:
         """Return whether the client of a request to the server above sees a feature of the mounted server."""
+        is_visible = feature.is_built_in or self._server._server.catalog.visibility.allows(feature)  # noqa: SLF001 - a part of FastMCP
         rules = self._server.client_rules.of(request)
-        return rules is None or rules.decide(feature, default=True)
+        return is_visible if rules is None else rules.decide(feature, default=is_visible)
 
 
 class MountedCondition:

@@ -386,12 +386,18 @@ def _unpacked_result(entry: dict[str, Any]) -> ToolResult:
 
 
 def _packed_read(result: Any) -> dict[str, Any] | None:
-    return only(result, ("contents", "_meta")) if isinstance(result, ReadResult) and "contents" in result else None
+    is_final = isinstance(result, ReadResult) and not _is_question(result)
+    return only(result, ("contents", "_meta")) if is_final else None
 
 
 def _packed_prompt(result: Any) -> dict[str, Any] | None:
-    is_final = isinstance(result, PromptAnswer) and "messages" in result
+    is_final = isinstance(result, PromptAnswer) and not _is_question(result)
     return only(result, ("messages", "description", "_meta")) if is_final else None
+
+
+def _is_question(result: Mapping[str, Any]) -> bool:
+    """Return whether a result asks the client, whose answer is not that of others."""
+    return result.get("resultType") == "input_required" or "inputRequests" in result
 
 
 _KINDS: dict[str, tuple[str, Callable[[Any], dict[str, Any] | None], Callable[[dict[str, Any]], Any]]] = {

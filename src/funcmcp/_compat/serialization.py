@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _OPEN = (inspect.Signature.empty, None, Any, ...)
 """Annotations that say nothing about a value."""
 
+_UNWRITABLE = (
+    "The function returned a value that can't be written as JSON: it contains itself, is nested too deep, or has text "
+    "that is not valid Unicode."
+)
+
 
 def serializer_of(annotation: Any) -> Callable[[Any], Any]:
     """Return a function that returns values of a type in JSON form.
@@ -58,11 +63,19 @@ def serialized(value: Any) -> Any:
 
 def json_text(value: Any) -> str:
     """Return a value as JSON text. What JSON can't carry is written as its text."""
-    with suppress(PydanticSerializationError):
+    try:
         return _plain_serializer().to_json(value, warnings=False).decode()
+    except PydanticSerializationError:
+        return _text_with_data(value)
+
+
+def _text_with_data(value: Any) -> str:
     with suppress(ValueError):  # the value is read once more only if it has what pydantic does not know
         return _plain_serializer().to_json(_with_data(value), warnings=False).decode()
-    return _plain_serializer().to_json(value, fallback=str, warnings=False).decode()
+    try:
+        return _plain_serializer().to_json(value, fallback=str, warnings=False).decode()
+    except PydanticSerializationError:
+        raise ValueError(_UNWRITABLE) from None
 
 
 def _with_data(value: Any) -> Any:

@@ -488,6 +488,10 @@ class FastMCP(ServerRegistration):
 
         return ServerComponents(self)
 
+    @property
+    def _local_provider(self) -> LocalProvider:
+        return self.local_provider
+
     # Other servers
 
     @classmethod

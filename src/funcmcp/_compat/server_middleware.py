@@ -59,14 +59,28 @@ class MiddlewareList(Sequence[Any]):
 class LowLevelServer:
     """What programs read of the private attribute ``_mcp_server``, the low-level server of the originals.
 
+    It is also a transport of the official SDK's client 2.x, which connects to the server in memory:
+    ``mcp.client.Client(server._mcp_server)``.
+
     Args:
         server: The server.
     """
 
-    __slots__ = ("_server",)
+    __slots__ = ("_connection", "_server")
 
     def __init__(self, server: ServerMiddleware) -> None:
         self._server = server
+
+    async def __aenter__(self) -> Any:
+        """Connect a client, and return its two streams."""
+        from funcmcp._compat.original_clients import client_streams  # noqa: PLC0415 - tests of authors need it
+
+        self._connection = client_streams(self._server)
+        return await self._connection.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        """Close the connection."""
+        return await self._connection.__aexit__(*error)
 
     @property
     def name(self) -> str:

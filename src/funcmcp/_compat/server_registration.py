@@ -79,6 +79,7 @@ class ServerRegistration(ServerContexts):
         self._server.catalog.add(feature)
         component.describe = feature.describe
         component.switches.append(switch)
+        component.listeners.append(partial(self._register_again, component))
         self._components[component.key] = component
         self._features[component.key] = feature
         return component
@@ -224,12 +225,14 @@ class ServerRegistration(ServerContexts):
         is_same = feature is not None and source is not None and source.handler is feature.handler
         return self._components.get(key) if is_same else None
 
-    def register_again(self, component: Component) -> None:
-        """Change what clients see of a registered component, whose options have changed."""
-        feature = self.feature_of(component)
-        self._server.catalog.exchange(self._features[component.key], feature)
-        component.describe = feature.describe
-        self._features[component.key] = feature
+    def _register_again(self, component: Component) -> None:
+        """Change what clients see of a component whose options or function have changed, if it is registered still."""
+        key = component.key
+        if self._components.get(key) is component:
+            feature = self.feature_of(component)
+            self._server.catalog.exchange(self._features[key], feature)
+            component.describe = feature.describe
+            self._features[key] = feature
 
 
 def is_absolute_uri(uri: str) -> bool:

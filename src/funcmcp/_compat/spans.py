@@ -16,6 +16,8 @@ from funcmcp._objects.mappings import without_none
 from funcmcp._server.catalog.visibility import kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext, Middleware
@@ -52,11 +54,15 @@ class UnaskedSpans:
         self._server = server
         self._trace: Middleware | None = None
 
-    async def __call__(self, request: RequestContext, call_next: CallNext) -> Reply:
+    def __call__(self, request: RequestContext, call_next: CallNext) -> Coroutine[Any, Any, Reply]:
         """Make the span of a request."""
-        is_inner = request.outer is not None or context_variable.get() is not None
-        if self.is_off or is_inner or "opentelemetry.sdk.trace" not in sys.modules:
-            return await call_next(request)
+        if self.is_off or "opentelemetry.sdk.trace" not in sys.modules:
+            return call_next(request)
+        if request.outer is not None or context_variable.get() is not None:
+            return call_next(request)
+        return self._traced(request, call_next)
+
+    async def _traced(self, request: RequestContext, call_next: CallNext) -> Reply:
         if self._trace is None:
             from funcmcp._adapters.opentelemetry import tracing  # noqa: PLC0415 - vendor code
 

@@ -6,62 +6,117 @@ The function stays as it is. A `FileSystemProvider`, ``mcp.add_tool`` and so on 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, overload
 
 from funcmcp._compat.components import Component, Prompt, Resource, ResourceTemplate, Tool
-from funcmcp._objects.mappings import without_none
+from funcmcp._compat.security import INHERIT_SECURITY
+from funcmcp._objects.mappings import without, without_none
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Self
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _MARK = "__fastmcp__"
-_OPTIONS = frozenset(
-    {
-        *("annotations", "auth", "description", "exclude_args", "icons", "meta", "mime_type", "output_schema"),
-        *("security", "tags", "task", "timeout", "title", "version"),
-    }
-)
-"""Options of decorators that are attributes of the mark, as in FastMCP."""
+_Kind: TypeAlias = type[Component]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mark:
-    """What a decorator says about a function.
+    """What a decorator says about a function: an option has its default if it was not chosen.
 
     Attributes:
-        kind: The class of the component.
         name: The name; None for the function's.
-        options: The options of the decorator.
-        uri: The URI of a resource or a template; None for tools and prompts.
+        others: Options that FastMCP's class of this name does not have.
     """
 
-    kind: type[Component]
-    name: str | None
-    options: dict[str, Any]
-    uri: str | None = None
+    type: ClassVar[str]
+    kind: ClassVar[_Kind]
+
+    name: str | None = None
+    version: str | int | None = None
+    title: str | None = None
+    description: str | None = None
+    icons: Any = None
+    tags: set[str] | None = None
+    meta: dict[str, Any] | None = None
+    auth: Any = None
+    enabled: bool = True
+    others: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str | None, options: Mapping[str, Any], **required: Any) -> Self:
+        """Return the mark for the options of a decorator."""
+        names = {item.name for item in fields(cls)}
+        known = {key: value for key, value in options.items() if key in names}
+        return cls(name=name, others=without(options, *names), **known, **required)
 
     @property
-    def type(self) -> str:
-        """The kind of the component: ``"tool"``, ``"prompt"`` or ``"resource"``."""
-        return self.kind.kind
+    def options(self) -> dict[str, Any]:
+        """The options that were chosen, without the name."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        chosen = {item.name: values[item.name] for item in fields(self) if values[item.name] != item.default}
+        return {**without(chosen, "name", "uri", "others"), **self.others}
 
     def component(self, function: Callable[..., Any]) -> Any:
         """Return the component of the function."""
-        if self.uri is None:
-            return self.kind(function, self.name, **self.options)
+        return self.kind(function, self.name, **self.options)
+
+
+@public("funcmcp.compat.fastmcp.tools.function_tool")
+@dataclass(frozen=True, kw_only=True)
+class ToolMeta(Mark):
+    """What the decorator `tool` says about a function: its attribute ``__fastmcp__``."""
+
+    type: ClassVar[str] = "tool"
+    kind: ClassVar[_Kind] = Tool
+
+    output_schema: Any = None
+    annotations: Any = None
+    app: Any = None
+    task: Any = None
+    timeout: float | None = None
+    run_in_thread: bool = True
+
+
+@public("funcmcp.compat.fastmcp.prompts.function_prompt")
+@dataclass(frozen=True, kw_only=True)
+class PromptMeta(Mark):
+    """What the decorator `prompt` says about a function: its attribute ``__fastmcp__``."""
+
+    type: ClassVar[str] = "prompt"
+    kind: ClassVar[_Kind] = Prompt
+
+
+@public("funcmcp.compat.fastmcp.resources.function_resource")
+@dataclass(frozen=True, kw_only=True)
+class ResourceMeta(Mark):
+    """What the decorator `resource` says about a function: its attribute ``__fastmcp__``."""
+
+    type: ClassVar[str] = "resource"
+    kind: ClassVar[_Kind] = Resource
+
+    uri: str
+    mime_type: str | None = None
+    annotations: Any = None
+    security: Any = INHERIT_SECURITY
+
+    def component(self, function: Callable[..., Any]) -> Any:
+        """Return the resource of the function, or its template if the URI has variables."""
         kind = ResourceTemplate if "{" in self.uri else Resource
         return kind.from_function(function, uri=self.uri, name=self.name, **self.options)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return an option of the decorator; None if it was not chosen."""
-        if name not in _OPTIONS:
-            raise AttributeError(f"Mark has no attribute {name!r}.", name=name)
-        return self.options.get(name)
+
+@public("funcmcp.compat.fastmcp.decorators")
+def get_fastmcp_meta(fn: Any) -> Mark | None:
+    """Return what a decorator said about a function, its method or the function in it; None if it has none."""
+    if hasattr(fn, _MARK):
+        return cast("Mark", getattr(fn, _MARK))
+    return getattr(inspect.unwrap(fn), _MARK, None) if callable(fn) else None
 
 
 def mark_of(function: Any) -> Mark | None:
@@ -100,7 +155,7 @@ def tool(name_or_fn: Any = None, /, **options: Any) -> Any:
     Raises:
         TypeError: The decorator is above ``@classmethod``, or the name is given twice.
     """
-    return _decorated(Tool, name_or_fn, options)
+    return _decorated(ToolMeta, name_or_fn, options)
 
 
 @overload
@@ -114,7 +169,7 @@ def prompt(name_or_fn: str | None = None, /, **options: Any) -> Callable[[F], F]
 @public("funcmcp.compat")
 def prompt(name_or_fn: Any = None, /, **options: Any) -> Any:
     """Mark a function as a prompt, as `tool` does."""
-    return _decorated(Prompt, name_or_fn, options)
+    return _decorated(PromptMeta, name_or_fn, options)
 
 
 @public("funcmcp.compat")
@@ -136,19 +191,19 @@ def resource(uri: str, **options: Any) -> Callable[[F], F]:
     name = options.pop("name", None)
 
     def decorate(function: F) -> F:
-        return _marked(function, Mark(Resource, name, without_none(options), uri))
+        return _marked(function, ResourceMeta.of(name, without_none(options), uri=uri))
 
     return decorate
 
 
-def _decorated(kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
-    check_not_classmethod(name_or_fn, kind.kind)
+def _decorated(kind: type[Mark], name_or_fn: Any, options: dict[str, Any]) -> Any:
+    check_not_classmethod(name_or_fn, kind.type)
     name = options.pop("name", None)
     if isinstance(name_or_fn, str):
         if name is not None:
             raise TypeError("Cannot specify name both as first argument and keyword")
         name, name_or_fn = name_or_fn, None
-    mark = Mark(kind, name, without_none(options))
+    mark = kind.of(name, without_none(options))
     if name_or_fn is None:
         return lambda function: _marked(function, mark)
     if not inspect.isroutine(name_or_fn):
@@ -157,7 +212,7 @@ def _decorated(kind: type[Component], name_or_fn: Any, options: dict[str, Any]) 
 
 
 def _marked(function: F, mark: Mark) -> F:
-    check_not_classmethod(function, mark.kind.kind)
+    check_not_classmethod(function, mark.type)
     target = function.__func__ if isinstance(function, staticmethod | MethodType) else function
     setattr(target, _MARK, mark)
     return function

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import inspect
 from functools import cached_property
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import ToolResult
 from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._authoring.results.tool_results import CompleteResult
+from funcmcp._authoring.schemas.iterators import BUILT_IN
 from funcmcp._authoring.signatures.partials import generator_kind, is_async
 from funcmcp._authoring.signatures.signature import EMPTY, Signature
 from funcmcp._compat.annotations import plain
@@ -81,12 +83,13 @@ class ToolOutput:
             ToolError: JSON can't carry the value.
             InputRequiredError: The value is an ``InputRequiredResult``.
         """
-        raise_for_input(value)
-        if is_sdk_type(type(value)) and isinstance(getattr(value, "content", None), list):
-            return CompleteResult(_sdk_wire(value))
-        value = native_result_of(value)
-        if isinstance(value, ToolResult):
-            return CompleteResult(_wire(value))
+        if type(value) not in BUILT_IN:
+            raise_for_input(value)
+            if is_sdk_type(type(value)) and isinstance(getattr(value, "content", None), list):
+                return CompleteResult(_sdk_wire(value))
+            value = native_result_of(value)
+            if isinstance(value, ToolResult):
+                return CompleteResult(_wire(value))
         blocks = blocks_of(value)
         if isinstance(value, bytes) or (blocks is not None and self.schema is None):
             return CompleteResult({"content": content_of(value)})
@@ -196,8 +199,10 @@ def _plain_call(function: Callable[..., Any], finish: Callable[[Any], Any]) -> A
 
 async def _completed(value: Any) -> Any:
     """Return what a function returned, after waiting for it, and the items of a generator as a list."""
-    if inspect.isawaitable(value):
+    if type(value) is CoroutineType or inspect.isawaitable(value):  # the first test is the faster one
         value = await value
+    if type(value) in BUILT_IN:
+        return value
     if inspect.isasyncgen(value):
         return [item async for item in value]
     return list(value) if inspect.isgenerator(value) else value

@@ -25,9 +25,7 @@ def _listed(describe: Any, kind: str, has_title: bool) -> dict[str, Any]:  # noq
 
 
 def with_tags_in_meta(feature: Any, tags: Collection[str]) -> Any:
-    """Return a feature whose ``_meta.fastmcp`` names its tags; unchanged if it has none."""
-    if not tags:
-        return feature
+    """Return a feature whose ``_meta.fastmcp`` names its tags, also if it has none."""
     return replace(feature, describe=functools.cache(functools.partial(_tagged, feature.describe, sorted(tags))))
 
 

@@ -44,6 +44,7 @@ _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 
 _FAILURE = "%s (error_id=%s feature=%s)"
+_FAILURE_WITHOUT_ID = "%s (feature=%s)"
 
 
 @dataclass(slots=True)
@@ -99,7 +100,10 @@ def log_failure(error: BaseException, error_id: str, feature: str, method: str =
     if recent_failures.is_kept and error_id:
         recent_failures.add(error_id, traceback_of(error, authors_only=True))
     extra = {"error_id": error_id, "feature": quote(feature), "method": quote(method)}
-    log_exception(logger, error, _FAILURE, (_summary_of(error), error_id, quote(feature)), extra)
+    if error_id:
+        log_exception(logger, error, _FAILURE, (_summary_of(error), error_id, quote(feature)), extra)
+    else:
+        log_exception(logger, error, _FAILURE_WITHOUT_ID, (_summary_of(error), quote(feature)), extra)
 
 
 def log_failed_reload(error: BaseException) -> None:

@@ -50,10 +50,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._compat.content import (
         AssistantMessage,
-        Audio,
-        File,
         Icon,
-        Image,
         Message,
         PromptResult,
         ResourceContent,
@@ -111,6 +108,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.loggers import configure_logging, get_logger
+    from funcmcp._compat.media import Audio, File, Image
     from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
     from funcmcp._compat.oauth_providers import (
         Auth0Provider,
@@ -289,10 +287,7 @@ _HOMES = {
     ],
     "_compat.content": [
         "AssistantMessage",
-        "Audio",
-        "File",
         "Icon",
-        "Image",
         "Message",
         "PromptResult",
         "ResourceContent",
@@ -349,6 +344,7 @@ _HOMES = {
     "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.local_provider": ["LocalProvider"],
     "_compat.loggers": ["configure_logging", "get_logger"],
+    "_compat.media": ["Audio", "File", "Image"],
     "_compat.middleware": ["CallNext", "Middleware", "MiddlewareContext"],
     "_compat.oauth_providers": [
         "AWSCognitoProvider",

@@ -1,32 +1,23 @@
-"""The checks of ``funcmcp doctor`` for a project's code after it is imported.
-
-Source: the binding contract of Azure's MCP extension 1.5 and 1.6, for the keys of a binding and their values.
-"""
+"""The checks of ``funcmcp doctor`` for a project's code after it is imported."""
 
 from __future__ import annotations
 
 import ast
-import json
+import re
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from funcmcp._adapters.azure.settings import SELF_HOSTED_PROFILE, at, prefix_in
+from funcmcp._adapters.azure.settings import at, prefix_in
 from funcmcp_cli.doctor.ignore_file import excluding_line
-from funcmcp_cli.doctor.project import Finding, Project, kind_of
+from funcmcp_cli.doctor.project import Finding, Project
 from funcmcp_cli.token_costs import MANY_TOKENS
+from funcmcp_host.app_rules.trigger_rules import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-_REQUIRED_KEYS = {
-    "mcptooltrigger": ("toolName", "description"),
-    "mcpresourcetrigger": ("uri", "resourceName"),
-    "mcpprompttrigger": ("promptName",),
-    "mcptoolproperty": ("propertyName", "propertyType", "description", "isRequired"),
-    "mcppromptargument": ("argumentName", "description", "isRequired"),
-}
-_NAME_KEYS = {"mcptooltrigger": "toolName", "mcpresourcetrigger": "uri", "mcpprompttrigger": "promptName"}
-_JSON_TYPES = {"string", "number", "integer", "boolean", "object", "array", "null"}
+    from funcmcp_host.app_rules.model import App
+
 _RUNNING_METHODS = {"run", "serve", "main"}
 
 
@@ -42,28 +33,12 @@ def check_code(project: Project) -> Iterator[Finding]:
             yield Finding("error", subject, "has no MCPServer for the custom handler to serve.")
     elif not code.has_app:
         yield Finding("error", subject, "has no FunctionApp. Add app = funcmcp.azure.http_app(mcp) to function_app.py.")
-    elif not project.triggers and not project.endpoints:
+    elif not project.triggers and not project.endpoints and not (project.http_triggers and code.servers):
         yield Finding(
             "error", subject, "has no MCP server in its app. Make the app with funcmcp.azure.http_app or trigger_app."
         )
     else:
         yield Finding("ok", subject, f"has an app with {len(code.functions)} functions.")
-
-
-def check_custom_handler(project: Project) -> Iterator[Finding]:
-    """Check that a custom handler receives its requests unchanged."""
-    if not project.is_self_hosted:
-        return
-    if at(project.host, "configurationProfile") == SELF_HOSTED_PROFILE:
-        yield Finding("ok", "configurationProfile", "forwards requests to the server.")
-    elif at(project.host, "customHandler", "http", "enableProxying") is True:
-        yield Finding("ok", "customHandler", "forwards requests to the server.")
-    else:
-        yield Finding(
-            "error",
-            "customHandler",
-            'does not receive the requests. Add "configurationProfile": "mcp-custom-handler" to host.json.',
-        )
 
 
 def check_start(project: Project) -> Iterator[Finding]:
@@ -125,6 +100,10 @@ def check_route(project: Project) -> Iterator[Finding]:
             "error", "routePrefix", f'is "{prefix}", which the server does not expect. Set it to "" in host.json.'
         )
     local_paths = {server.path for server in project.code.servers}
+    if prefix and _serves_every_path(project):
+        yield Finding(
+            "error", "routePrefix", f'is "{prefix}", which the ASGI app does not expect. Set it to "" in host.json.'
+        )
     for _, endpoint in project.endpoints:
         route = str(endpoint.get("route", "")).strip("/")
         path = f"/{prefix}/{route}" if prefix and route else f"/{prefix}{route}"
@@ -139,46 +118,17 @@ def check_route(project: Project) -> Iterator[Finding]:
             )
 
 
-def check_access(project: Project) -> Iterator[Finding]:
-    """Check that the server or Azure authenticates callers."""
-    if not (project.endpoints or project.triggers or project.is_self_hosted):
-        return
-    faults = [*_endpoint_faults(project), *_platform_faults(project)]
-    yield from faults or [Finding("ok", "access", "needs a key of the app, or a sign-in.")]
+def _serves_every_path(project: Project) -> bool:
+    """Return whether a function hands every path on to an ASGI app, as `AsgiFunctionApp` of azure-functions does.
 
-
-def _endpoint_faults(project: Project) -> Iterator[Finding]:
-    for name, endpoint in project.endpoints:
-        is_anonymous = str(endpoint.get("authLevel", "")).lower() == "anonymous"
-        # The function that serves the protected-resource metadata exists only if the endpoint's server requires tokens.
-        requires_tokens = f"{name}_metadata" in project.code.functions
-        if is_anonymous and not requires_tokens and not project.has_auth:
-            yield Finding(
-                "warning",
-                "auth_level",
-                "is anonymous and the server has no auth=, so any caller may use it. Pass auth=, or omit auth_level.",
-            )
-        elif requires_tokens and not is_anonymous:
-            yield Finding(
-                "error", "auth_level", "requires a key that clients who sign in do not have. Omit auth_level."
-            )
-
-
-def _platform_faults(project: Project) -> Iterator[Finding]:
-    level = at(project.host, "extensions", "mcp", "system", "webhookAuthorizationLevel")
-    if project.triggers and str(level).lower() == "anonymous":
-        yield Finding(
-            "warning",
-            "webhookAuthorizationLevel",
-            "is Anonymous, so any caller may use the triggers, unless App Service authentication is on.",
-        )
-    level = at(project.host, "customHandler", "http", "defaultAuthorizationLevel")
-    if project.is_self_hosted and str(level).lower() == "anonymous" and not project.has_auth:
-        yield Finding(
-            "warning",
-            "defaultAuthorizationLevel",
-            'is anonymous and the server has no auth=, so any caller may use it. Pass auth=, or write "function".',
-        )
+    The app sees the whole path, with the prefix.
+    """
+    routes = [str(trigger.get("route", "")).strip("/") for _, trigger in project.http_triggers]
+    return (
+        not project.endpoints
+        and bool(project.code.servers)
+        and any(re.fullmatch(r"\{\*\w+\}", route) for route in routes)
+    )
 
 
 def check_sessions(project: Project) -> Iterator[Finding]:
@@ -214,58 +164,7 @@ def check_tokens(project: Project) -> Iterator[Finding]:
             )
 
 
-def check_triggers(project: Project) -> Iterator[Finding]:
-    """Check that MCP triggers have the keys that the functions host requires, whoever wrote them."""
-    if not project.triggers:
-        return
-    faults: list[Finding] = []
-    counts: dict[tuple[str, str], int] = {}
-    for function, binding in project.triggers:
-        faults += _binding_faults(function, binding)
-        kind = kind_of(binding)
-        if kind in _NAME_KEYS:
-            name = str(binding.get(_NAME_KEYS[kind])).lower()
-            counts[kind, name] = counts.get((kind, name), 0) + 1
-    for (_, name), count in counts.items():
-        if count > 1:
-            faults.append(Finding("error", name, "is the name of two features: the functions host ignores its case."))
-    yield from faults or [Finding("ok", "triggers", f"of {len(counts)} tools, resources and prompts are complete.")]
-
-
-def _binding_faults(function: str, binding: Mapping[str, Any]) -> Iterator[Finding]:
-    kind = kind_of(binding)
-    if kind not in _REQUIRED_KEYS:
-        yield Finding(
-            "error",
-            function,
-            f"has the binding {binding.get('type')}, which Azure's MCP extension does not have. "
-            "Use mcpToolTrigger, mcpResourceTrigger (also for templates) or mcpPromptTrigger.",
-        )
-        return
-    missing = [key for key in _REQUIRED_KEYS[kind] if key not in binding]
-    if missing:
-        yield Finding(
-            "error", function, f"lacks {' and '.join(missing)} in its {binding.get('type')}. Azure does not load it."
-        )
-    if "toolProperties" in binding:
-        yield from _property_faults(function, binding["toolProperties"])
-
-
-def _property_faults(function: str, properties: object) -> Iterator[Finding]:
-    try:
-        rows = json.loads(properties) if isinstance(properties, str) else None
-    except ValueError:
-        rows = None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        yield Finding("error", function, "has toolProperties that are not a JSON array in a string.")
-        return
-    for row in rows:
-        kind = row.get("propertyType")
-        if kind in _JSON_TYPES:
-            continue
-        advice = ' Write "number".' if kind == "float" else ""
-        yield Finding(
-            "error",
-            function,
-            f"has the property {row.get('propertyName')} of type {kind!r}, which JSON Schema does not have.{advice}",
-        )
+def check_triggers(app: App) -> Iterator[Finding]:
+    """Check that MCP triggers can be read, whoever wrote them."""
+    for function, reason in unreadable(app):
+        yield Finding("error", function, f"is left out. {reason}")

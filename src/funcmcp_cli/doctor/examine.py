@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from funcmcp._state.keys import PLATFORM_VARIABLES
 from funcmcp._state.seal import KEY_BYTES
 from funcmcp_cli.doctor import app_checks, file_checks, sign_in_checks, task_checks
-from funcmcp_cli.doctor.foreign_checks import (
-    examine_custom_handler,
-    examine_other_language,
-    service_folders,
-)
+from funcmcp_cli.doctor.foreign_checks import examine_custom_handler, examine_other_language
 from funcmcp_cli.doctor.project import Finding, Project, read_project
+from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_cli.doctor.start_checks import (
     examine_function_app,
     has_custom_handler,
     is_plain_function_app,
     mentions_funcmcp,
 )
+from funcmcp_host.app_folders import apps_below, choice_of, deployed_apps
+from funcmcp_host.app_rules.model import read_app
 from funcmcp_host.folder import language_of
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     file_checks.check_host,
-    file_checks.check_bundle,
     file_checks.check_requirements,
     file_checks.check_python,
     file_checks.check_settings,
@@ -36,12 +34,9 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     file_checks.check_azure_yaml,
     app_checks.check_code,
     app_checks.check_deployed_files,
-    app_checks.check_custom_handler,
     app_checks.check_start,
     app_checks.check_route,
-    app_checks.check_access,
     app_checks.check_sessions,
-    app_checks.check_triggers,
     app_checks.check_clients,
     app_checks.check_tokens,
     sign_in_checks.check_sign_in,
@@ -61,9 +56,12 @@ def examine(folder: Path) -> list[Finding]:
     Raises:
         Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
-    for service in service_folders(folder):
-        ok = Finding("ok", "azure.yaml", f"deploys {service.relative_to(folder)}, which is examined.")
-        return [ok, *examine(service)]
+    deployed = deployed_apps(folder)
+    if deployed:
+        return [finding for service in deployed for finding in _examined_service(folder, service)]
+    choice = "" if _has_files_of_an_app(folder) else choice_of(folder, apps_below(folder))
+    if choice:
+        return [Finding("error", "host.json", f"is not in this folder. {choice}")]
     if is_plain_function_app(folder):
         return examine_function_app(folder)
     if not mentions_funcmcp(folder):
@@ -73,7 +71,19 @@ def examine(folder: Path) -> list[Finding]:
         if language is not None and (folder / "host.json").is_file():
             return examine_other_language(folder, language)
     project = read_project(folder, _defaults(folder))
-    return [finding for check in CHECKS for finding in check(project)]
+    signs_in = project.has_auth if project.code.servers else None
+    app = read_app(folder, project.code.functions, signs_in=signs_in)
+    findings = [finding for check in CHECKS for finding in check(project)]
+    return [*findings, *app_checks.check_triggers(app), *check_rules(app)]
+
+
+def _examined_service(folder: Path, service: Path) -> list[Finding]:
+    ok = Finding("ok", "azure.yaml", f"deploys {service.relative_to(folder)}, which is examined.")
+    return [ok, *examine(service)]
+
+
+def _has_files_of_an_app(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("host.json", "function_app.py", "requirements.txt"))
 
 
 def _defaults(folder: Path) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The checks of ``funcmcp doctor`` for a project's files.
 
-Source: "host.json reference", "Azure Functions extension bundles" (interval notation), "Supported languages in Azure
-Functions"; the bundles' own lists of extensions for the versions.
+Source: "Supported languages in Azure Functions".
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from funcmcp._adapters.azure.settings import at, can_be_set
+from funcmcp._adapters.azure.settings import can_be_set
 from funcmcp._state.keys import VARIABLE, configured_keys
 from funcmcp._transports.http.options import HOSTS_VARIABLE
 from funcmcp_cli.doctor.project import Finding, Project
+from funcmcp_host.app_rules.setting_rules import version_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,19 +24,12 @@ if TYPE_CHECKING:
 
     Version = tuple[int, ...]
 
-BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
-FIRST_BUNDLES = {BUNDLE.lower(): (4, 36, 0), f"{BUNDLE}.Preview".lower(): (4, 42, 0)}
-"""By bundle, its first version with Azure's MCP extension 1.5, the first with all keys of funcmcp's triggers."""
-
-EXPERIMENTAL = f"{BUNDLE}.Experimental".lower()
-
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 """The versions of Python that both funcmcp and Azure support. 3.14 is a preview on Azure."""
 
 FIRST_WITH_LIBRARY_2 = (3, 13)
 """The first version of Python whose worker on Azure needs azure-functions 2. Earlier ones need azure-functions 1."""
 
-_INTERVAL = re.compile(r"[\[(]\s*([0-9.*]+)\s*,\s*([0-9.*]+)\s*([\])])")
 _BICEP_PYTHON = re.compile(r"^param pythonVersion string = '(\d+)\.(\d+)'", re.MULTILINE)
 _SERVICE_HOST = re.compile(r"""^\s+host:\s*["']?([\w.-]+)""", re.MULTILINE)
 _CLAUSE = re.compile(r"([=~<>!]=?=?)\s*([0-9.*]+)")
@@ -44,7 +37,7 @@ _IGNORED_FILES = {".gitignore": ("local.settings.json",), ".funcignore": ("local
 
 
 def check_host(project: Project) -> Iterator[Finding]:
-    """Check that host.json exists and has the version that Azure supports."""
+    """Check that host.json exists and can be read."""
     if "host.json" in project.errors:
         yield Finding("error", "host.json", f"cannot be read: {project.errors['host.json']}. It must be a JSON object.")
     elif "host.json" not in project.documents:
@@ -53,52 +46,13 @@ def check_host(project: Project) -> Iterator[Finding]:
             "host.json",
             'is missing. It needs at least {"version": "2.0"}. `funcmcp new .` writes a complete one.',
         )
-    elif at(project.host, "version") != "2.0":
-        yield Finding("error", "host.json", 'must have "version": "2.0".')
     else:
-        yield Finding("ok", "host.json", "is JSON of version 2.0.")
-
-
-def check_bundle(project: Project) -> Iterator[Finding]:
-    """Check that an app with MCP triggers loads a bundle with Azure's MCP extension."""
-    if project.triggers:
-        yield bundle_finding(at(project.host, "extensionBundle"))
-
-
-def bundle_finding(bundle: object) -> Finding:
-    """Return the finding about the extension bundle of an app with MCP triggers."""
-    subject = "extensionBundle"
-    identity = str(at(bundle, "id"))
-    if bundle is None:
-        return Finding("error", subject, f"is missing in host.json. MCP triggers need {_recommended(BUNDLE)}.")
-    if identity.lower() == EXPERIMENTAL:
-        return Finding(
-            "warning", subject, f"{identity} may have an MCP extension before 1.5. Use {_recommended(BUNDLE)}."
-        )
-    first = FIRST_BUNDLES.get(identity.lower())
-    if first is None:
-        return Finding("error", subject, f"{identity} has no MCP extension. Use {_recommended(BUNDLE)}.")
-    interval = _INTERVAL.fullmatch(str(at(bundle, "version")))
-    if interval is None:
-        return Finding("error", subject, f"has a version that is not a range. Use {_recommended(identity)}.")
-    lowest, highest, includes_highest = _version(interval[1]), _version(interval[2]), interval[3] == "]"
-    if highest < first or (highest == first and not includes_highest):
-        return Finding("error", subject, f"has a range without the MCP extension 1.5. Use {_recommended(identity)}.")
-    if lowest < first:
-        return Finding(
-            "warning", subject, f"has a range that includes bundles before the extension. Use {_recommended(identity)}."
-        )
-    return Finding("ok", subject, "has Azure's MCP extension.")
-
-
-def _recommended(identity: str) -> str:
-    first = _text_of(FIRST_BUNDLES[identity.lower()])
-    return f'"extensionBundle": {{"id": "{identity}", "version": "[{first}, 5.0.0)"}}'
+        yield Finding("ok", "host.json", "is valid JSON.")
 
 
 def check_requirements(project: Project) -> Iterator[Finding]:
-    """Check that requirements.txt, which Azure installs from, has funcmcp and the packages that it needs."""
-    subject = "requirements.txt"
+    """Check that the list of packages that Azure installs has funcmcp and what it needs."""
+    subject = project.requirements_file
     if project.requirements is None:
         yield Finding(
             "error", subject, "is missing, and Azure installs nothing without it. Write funcmcp-slim[azure] there."
@@ -119,9 +73,9 @@ def _missing_extra(project: Project, funcmcp: Requirement) -> Iterator[Finding]:
     if project.is_self_hosted:
         has_server = project.has_command or funcmcp.extras & {"server", "cli", "websocket", "azure-streams"}
         if not has_server and "uvicorn" not in packages:
-            yield Finding("error", "requirements.txt", "has no HTTP server. Write funcmcp-slim[server].")
+            yield Finding("error", project.requirements_file, "has no HTTP server. Write funcmcp-slim[server].")
     elif not funcmcp.extras & {"azure", "azure-streams"} and "azure-functions" not in packages:
-        yield Finding("error", "requirements.txt", "has no azure-functions. Write funcmcp-slim[azure].")
+        yield Finding("error", project.requirements_file, "has no azure-functions. Write funcmcp-slim[azure].")
 
 
 def _wrong_library(project: Project) -> Iterator[Finding]:
@@ -131,10 +85,10 @@ def _wrong_library(project: Project) -> Iterator[Finding]:
     python = _bicep_python(project) or sys.version_info[:2]
     major = 2 if python >= FIRST_WITH_LIBRARY_2 else 1
     for operator, version in _CLAUSE.findall(library.versions):
-        if not _allows(operator, _version(version), major):
+        if not _allows(operator, version_in(version), major):
             yield Finding(
                 "error",
-                "requirements.txt",
+                project.requirements_file,
                 f"has azure-functions {library.versions}, but Python {_text_of(python)} on Azure needs {major}.x. "
                 "Remove the line: funcmcp-slim[azure] requires the right version.",
             )
@@ -179,14 +133,11 @@ def check_settings(project: Project) -> Iterator[Finding]:
         yield Finding("warning", subject, "is missing. `func start` needs FUNCTIONS_WORKER_RUNTIME in it.")
     else:
         faults = list(_setting_faults(project))
-        yield from faults or [Finding("ok", subject, "has the settings that the app needs on this machine.")]
+        yield from faults or [Finding("ok", subject, "has settings that the app can get.")]
 
 
 def _setting_faults(project: Project) -> Iterator[Finding]:
     settings = project.settings
-    runtimes = {"python", "custom"} if project.is_self_hosted else {"python"}
-    if settings.get("FUNCTIONS_WORKER_RUNTIME") not in runtimes:
-        yield Finding("error", "FUNCTIONS_WORKER_RUNTIME", 'must be "python" in local.settings.json.')
     for name, value in settings.items():
         if not can_be_set(name, value):
             yield Finding("error", "local.settings.json", f"has the setting {name!r}, which cannot be a variable.")
@@ -255,17 +206,6 @@ def _bicep_python(project: Project) -> Version | None:
     """Return the version of Python in infra/main.bicep. Return None if the file does not set one."""
     match = _BICEP_PYTHON.search(project.text_of("infra/main.bicep"))
     return (int(match[1]), int(match[2])) if match else None
-
-
-def is_true(value: object) -> bool:
-    """Return whether a member of host.json is true, as the functions host reads it."""
-    return value is True or str(value).lower() == "true"
-
-
-def _version(text: str) -> Version:
-    """Return the first three numbers of a version, with zeros for missing ones and for ``*``."""
-    parts = [int(part) if part.isdecimal() else 0 for part in text.split(".")]
-    return tuple([*parts, 0, 0][:3])
 
 
 def _text_of(version: Version) -> str:

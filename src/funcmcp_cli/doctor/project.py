@@ -16,6 +16,7 @@ from funcmcp._adapters.azure.settings import at, can_be_set
 from funcmcp._text.files import MAX_BYTES, is_file, read_bytes, read_text
 from funcmcp._text.jsonc import parse
 from funcmcp_cli.failure import Failure
+from funcmcp_host.app_rules.model import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,11 +188,18 @@ class Project:
 
         They are the ones with another function for preflight requests.
         """
-        endpoints = []
-        for name, binding in self._bindings():
-            if kind_of(binding) == "httptrigger" and f"{name}_preflight" in self.code.functions:
-                endpoints.append((name, binding))
-        return endpoints
+        names = self.code.functions
+        return [(name, binding) for name, binding in self.http_triggers if f"{name}_preflight" in names]
+
+    @property
+    def http_triggers(self) -> list[tuple[str, dict[str, Any]]]:
+        """The HTTP triggers of all functions, each with its function's name."""
+        return [(name, binding) for name, binding in self._bindings() if kind_of(binding) == "httptrigger"]
+
+    @property
+    def requirements_file(self) -> str:
+        """The file with the packages that Azure's build installs."""
+        return _requirements_file(self.folder) or "requirements.txt"
 
     @property
     def task_triggers(self) -> list[dict[str, Any]]:
@@ -210,11 +218,6 @@ class Project:
 
     def _bindings(self) -> list[tuple[str, dict[str, Any]]]:
         return [(name, binding) for name, bindings in self.code.functions.items() for binding in bindings]
-
-
-def kind_of(binding: Mapping[str, Any]) -> str:
-    """Return a binding's type in lower case: the functions host ignores its case."""
-    return str(binding.get("type", "")).lower()
 
 
 def text_of_file(file: Path) -> str:
@@ -297,7 +300,7 @@ def _code_file(folder: Path, host: Mapping[str, Any]) -> Path:
 
 def _requirements(folder: Path) -> dict[str, Requirement] | None:
     """Return the packages that Azure's build installs: of requirements.txt, or else of pyproject.toml."""
-    name = next((name for name in ("requirements.txt", "pyproject.toml") if (folder / name).is_file()), None)
+    name = _requirements_file(folder)
     if name is None:
         return None
     try:
@@ -312,6 +315,10 @@ def _requirements(folder: Path) -> dict[str, Requirement] | None:
             extras = {extra.strip().lower() for extra in (match[2] or "").split(",")} - {""}
             requirements[_normalized(match[1])] = Requirement(frozenset(extras), match[3].strip())
     return requirements
+
+
+def _requirements_file(folder: Path) -> str | None:
+    return next((name for name in ("requirements.txt", "pyproject.toml") if (folder / name).is_file()), None)
 
 
 def _normalized(package: str) -> str:

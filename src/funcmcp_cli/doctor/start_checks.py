@@ -18,6 +18,8 @@ from funcmcp_cli.client_rules.problems import problems_in
 from funcmcp_cli.client_rules.report import short_texts
 from funcmcp_cli.doctor.foreign_checks import check_plain_files
 from funcmcp_cli.doctor.project import Finding, text_of_file
+from funcmcp_cli.doctor.rule_checks import check_rules
+from funcmcp_host.app_rules.model import read_app
 from funcmcp_host.folder import language_of
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ def examine_function_app(folder: Path) -> list[Finding]:
     try:
         host = FunctionsHost(folder, dict(os.environ))
     except FolderError as error:
-        return [*check_plain_files(folder, has_triggers=False), Finding("error", _SUBJECT, f"can't be served. {error}")]
+        unserved = Finding("error", _SUBJECT, f"can't be served. {error}")
+        return [*check_plain_files(folder, has_triggers=False), *check_rules(read_app(folder, {})), unserved]
     except ValueError as error:
         return [Finding("error", "the environment", f"has keys that can't be used. {error}")]
     findings = asyncio.run(_started(host))
@@ -75,10 +78,14 @@ async def _started(host: FunctionsHost) -> list[Finding]:
 
 
 def _findings(host: FunctionsHost) -> Iterator[Finding]:
+    mcp_functions = {function.name for function in host.app.mcp_functions}
+    judged = {breach.subject for breach in host.breaches if breach.rule.name == "binding-kind"}
     for left_out in host.left_out:
-        yield _finding(left_out)
-    for names, text in short_texts(problems_in(host.server, host.name)):
-        yield Finding("warning", names, text)
+        if left_out.function not in judged:
+            yield _finding(left_out, is_mcp=left_out.function in mcp_functions)
+    yield from check_rules(host.app, host.breaches)
+    for features, text in short_texts(problems_in(host.server, host.name)):
+        yield Finding("warning", features, text)
     if host.feature_count:
         yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
     elif host.http_count:
@@ -89,13 +96,14 @@ def _findings(host: FunctionsHost) -> Iterator[Finding]:
         yield Finding("error", _SUBJECT, "has no MCP triggers that can be served, so clients would find nothing.")
 
 
-def _finding(left_out: LeftOut) -> Finding:
+def _finding(left_out: LeftOut, *, is_mcp: bool) -> Finding:
     reason = left_out.reason
-    if reason.endswith(_NOT_SERVED):
+    is_of_azure = reason.endswith(_NOT_SERVED)
+    if is_of_azure:
         reason += _ADVICE
     if left_out.is_listed:
         return Finding("error", left_out.function, f"is listed, but each call answers with an error. {reason}")
-    return Finding("warning", left_out.function, f"is left out. {reason}")
+    return Finding("error" if is_mcp and not is_of_azure else "warning", left_out.function, f"is left out. {reason}")
 
 
 def has_custom_handler(file: Path) -> bool:

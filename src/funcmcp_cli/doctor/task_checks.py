@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at
-from funcmcp_cli.doctor.file_checks import BUNDLE
 from funcmcp_cli.doctor.project import Finding
+from funcmcp_host.app_rules.setting_rules import BUNDLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,13 +35,15 @@ def check_packages(project: Project) -> Iterator[Finding]:
         return
     if "azure-tasks" not in funcmcp.extras and "azure-storage-queue" not in (project.requirements or {}):
         yield Finding(
-            "error", "requirements.txt", "has no packages for AzureTasks. Write funcmcp-slim[azure,azure-tasks]."
+            "error", project.requirements_file, "has no packages for AzureTasks. Write funcmcp-slim[azure,azure-tasks]."
         )
     elif "azure-identity" not in (project.requirements or {}) and "managedidentity" in project.text_of(
         "infra/app.bicep"
     ):
         yield Finding(
-            "error", "requirements.txt", "has no azure-identity, but the app on Azure uses an identity. Add a line."
+            "error",
+            project.requirements_file,
+            "has no azure-identity, but the app on Azure uses an identity. Add a line.",
         )
 
 

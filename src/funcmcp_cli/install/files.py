@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import re
 import shutil
@@ -180,9 +181,8 @@ def _toml_value(value: Any) -> Any:
 
 def difference(file: Path, before: str, after: str) -> str:
     """Return the change of a file as a unified diff."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), str(file), str(file), n=3
-    )
+    old, new = (list(io.StringIO(text, newline="\n")) for text in (before, after))
+    lines = difflib.unified_diff(old, new, str(file), str(file), n=3)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 

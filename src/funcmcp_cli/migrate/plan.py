@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
+import io
 import os
 import re
 import sys
@@ -53,11 +54,14 @@ class Change:
 
     def patch(self) -> str:
         """Return the change as a unified diff."""
-        before, after = (
-            code.decode("utf-8", "replace").splitlines(keepends=True) for code in (self.before, self.after)
-        )
+        before, after = map(_lines, (self.before, self.after))
         lines = difflib.unified_diff(before, after, f"a/{self.name}", f"b/{self.name}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(code: bytes) -> list[str]:
+    """Return the lines of a patch. A form feed, for example, does not end one, as it does for ``splitlines``."""
+    return list(io.StringIO(code.decode("utf-8", "replace"), newline="\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +228,33 @@ def _is_of_a_server(value: Value) -> bool:
 
 
 def write_changes(changes: list[Change]) -> None:
-    """Write all changed files, each in one step.
+    """Write all changed files, each in one step, once all of them are on the disk under other names.
 
     Raises:
-        Failure: A file cannot be written. All files are unchanged if this shows before the first one is written.
+        Failure: A file cannot be written, or has changed since it was read. The error says which files have changed.
     """
     for change in changes:
         if not os.access(change.path, os.W_OK) or not os.access(change.path.parent, os.W_OK):
             raise Failure(f"{change.path} cannot be written. No file has changed.")
-    for change in changes:
-        try:
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{change.path.name}-", dir=change.path.parent)
+        if not change.path.is_file() or change.path.read_bytes() != change.before:
+            raise Failure(f"{change.path} has changed since it was read. No file was written. Run the command again.")
+    temporaries: list[Path] = []
+    written: list[str] = []
+    try:
+        for change in changes:
+            path = change.path
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+            temporaries.append(Path(temporary))
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(change.after)
-            Path(temporary).chmod(change.path.stat().st_mode)
-            Path(temporary).replace(change.path)
-        except OSError as error:
-            raise Failure(f"{change.path} cannot be written: {error.strerror}.") from error
+            temporaries[-1].chmod(path.stat().st_mode)
+        for change, ready in zip(changes, temporaries, strict=True):
+            path = change.path
+            ready.replace(path)
+            written.append(change.name)
+    except OSError as error:
+        outcome = f"Only these were written: {', '.join(written)}." if written else "No file has changed."
+        raise Failure(f"{path} cannot be written: {error.strerror}. {outcome}") from error
+    finally:
+        for leftover in temporaries[len(written) :]:
+            leftover.unlink(missing_ok=True)

@@ -42,6 +42,9 @@ _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
+_CALL_SECONDS = 60
+"""The time limit of a call. A sampled tool may wait for something that never comes."""
+
 _RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("unknown arguments", re.compile(r"additionalProperties")),
     ("error code", re.compile(r"error code changed from 0 to -3260[23]$")),
@@ -102,9 +105,9 @@ async def verify(
         rewritten = _in_copy(source, folder, copy)
         listed, _ = await inspect_server(source)
         all_calls = [*example_calls(listed, call_tools=call_tools), *calls]
-        old, _ = await inspect_server(source, all_calls)
+        old, _ = await inspect_server(source, all_calls, call_seconds=_CALL_SECONDS)
         try:
-            new, _ = await inspect_server(rewritten, all_calls)
+            new, _ = await inspect_server(rewritten, all_calls, call_seconds=_CALL_SECONDS)
         except Failure as failure:  # the copy's folder does not exist any more when this is read
             raise Failure(f"In the rewritten copy: {str(failure).replace(str(copy), str(folder))}") from failure
     called = {call.get("tool") for call in all_calls}
@@ -139,7 +142,7 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
             raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
         return function_app_source(str(folder))
     if command is not None:
-        arguments = tuple(shlex.split(command))
+        arguments = _arguments_of(command)
     elif path.is_file():
         arguments = (sys.executable, path.name)
     else:
@@ -148,6 +151,16 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
             '--command "python server.py".'
         )
     return Source(shlex.join(arguments), None, command=arguments, folder=folder, variables=_variables(folder))
+
+
+def _arguments_of(command: str) -> tuple[str, ...]:
+    try:
+        arguments = tuple(shlex.split(command))
+    except ValueError as error:
+        raise Failure(f"--command {command!r} is not a command: {error}.") from error
+    if not arguments:
+        raise Failure('--command is empty. Name what serves the server on stdio, such as --command "python server.py".')
+    return arguments
 
 
 def _in_copy(source: Source, folder: Path, copy: Path) -> Source:

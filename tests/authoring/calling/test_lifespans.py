@@ -334,7 +334,7 @@ async def test_an_end_that_fails_in_a_group_is_logged(caplog: pytest.LogCaptureF
     with pytest.raises(ExceptionGroup):
         await run_asgi(mcp, "startup", "shutdown")
     [record] = [record for record in caplog.records if record.name == "funcmcp"]
-    assert record.getMessage() == "ExceptionGroup: g (ConnectionError: lost) (error_id= feature=lifespan shutdown)"
+    assert record.getMessage() == "ExceptionGroup: g (ConnectionError: lost) (feature=lifespan shutdown)"
 
 
 async def test_an_asgi_server_gets_the_reason_of_a_failed_end() -> None:

@@ -859,14 +859,14 @@ async def test_plain_and_async_factories_of_a_plain_function_are_closed_in_turn(
 class Slow:
     """A server whose plain tool ends after its time limit, which passes when the tool has begun."""
 
-    def __init__(self, *, fails: bool = False) -> None:
+    def __init__(self, *, fails: bool = False, is_async: bool = False) -> None:
         self.steps: list[str] = []
         self.fails = fails
         self.gate = threading.Event()
         self.closed = threading.Event()
         self.let_time_pass: Callable[[], object] | None = None
         self.mcp = MCPServer("Slow", middleware=[self.hold_deadline])
-        self.mcp.services.register_factory(Settings, self.open_settings)
+        self.mcp.services.register_factory(Settings, self.open_async if is_async else self.open_settings)
         self.mcp.tool(timeout=PATIENCE)(self.wait)
 
     async def hold_deadline(self, context: RequestContext, call_next: CallNext) -> Reply:
@@ -890,6 +890,10 @@ class Slow:
         finally:
             self.closed.set()
 
+    async def open_async(self) -> AsyncIterator[Settings]:
+        with contextmanager(self.open_settings)() as settings:
+            yield settings
+
     def wait(self, settings: Settings) -> None:
         assert self.let_time_pass is not None
         self.let_time_pass()
@@ -897,18 +901,19 @@ class Slow:
         self.steps.append("returned")
 
 
+@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 async def test_services_of_a_call_whose_time_is_up_are_closed_when_its_function_returns(
-    caplog: pytest.LogCaptureFixture, *, fails: bool
+    caplog: pytest.LogCaptureFixture, *, fails: bool, is_async: bool
 ) -> None:
-    slow = Slow(fails=fails)
+    slow = Slow(fails=fails, is_async=is_async)
     result = await slow.mcp.call_tool("wait")
     assert (result.text, slow.steps) == ("It did not finish within 120 seconds (timeout=).", [])
     slow.gate.set()
     assert await asyncio.to_thread(slow.closed.wait, PATIENCE)
     assert slow.steps == ["returned", "TimeoutError"]
     while fails and "the roll-back failed" not in caplog.text:  # noqa: ASYNC110 - a thread writes it
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
     assert ("was not closed: its call has ended before the function" in caplog.text) is fails
 
 
@@ -936,6 +941,33 @@ async def test_a_service_that_is_being_opened_when_its_call_ends_is_closed() -> 
         await task
     gate.set()
     assert await asyncio.to_thread(closed.wait, PATIENCE)
+
+
+def test_an_async_service_is_left_if_the_loop_ends_before_the_thread_of_its_call() -> None:
+    services = Services()
+    gate, begun, returned = threading.Event(), threading.Event(), threading.Event()
+
+    async def open_settings() -> AsyncIterator[Settings]:
+        yield Settings()
+
+    services.register_factory(Settings, open_settings)
+
+    def use(settings: Settings) -> None:
+        begun.set()
+        gate.wait(PATIENCE)
+        returned.set()
+
+    async def end_early() -> None:
+        task = asyncio.create_task(call(use, {}, services))
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(end_early())
+    gate.set()
+    assert returned.wait(PATIENCE)
+    assert asyncio.run(services.threads.run(lambda: "next", {})) == "next"
 
 
 async def test_a_service_is_closed_although_its_call_is_cancelled_before_the_thread_gets_to_it() -> None:

@@ -144,7 +144,7 @@ def cut(name: str, start: str, replacement: str = "") -> Break:
 def as_program(folder: Path) -> None:
     """Start the server with a program instead of as a script."""
     cut("server.py", MAIN)(folder)
-    put("host.json", "funcmcp", "customHandler", "description", "defaultExecutablePath")(folder)
+    put("host.json", "sh", "customHandler", "description", "defaultExecutablePath")(folder)
     put("host.json", ["run", "server.py"], "customHandler", "description", "arguments")(folder)
 
 
@@ -293,8 +293,8 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
             "http",
             change("function_app.py", "http_app(mcp", 'http_app(mcp, auth_level="anonymous"'),
             "warning",
-            "auth_level",
-            "any caller may use it",
+            "access",
+            "needs no key (mcp: anonymous). The server has no sign-in (auth=) either, so any caller may use it.",
         ),
         (
             "triggers",
@@ -307,8 +307,8 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
             "self-hosted",
             put("host.json", "anonymous", "customHandler", "http", "DefaultAuthorizationLevel"),
             "warning",
-            "defaultAuthorizationLevel",
-            "any caller may use it",
+            "access",
+            "needs no key (host.json: {*route}: anonymous). The server has no sign-in (auth=) either",
         ),
         (
             "http",
@@ -320,23 +320,23 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
         (
             "triggers",
             write("function_app.py", TOOLS + OWN_TRIGGERS["no description"]),
-            "error",
+            "warning",
             "say",
-            "lacks description in its mcpToolTrigger",
+            "Azure does not load it: mcpToolTrigger has no description. Write description.",
         ),
         (
             "triggers",
             write("function_app.py", TOOLS + OWN_TRIGGERS["float"]),
-            "error",
+            "warning",
             "grow",
-            "has the property size of type 'float', which JSON Schema does not have. Write \"number\".",
+            'Azure lists the property size with the type "float", which JSON Schema does not have. Write "number".',
         ),
         (
             "triggers",
             write("function_app.py", TOOLS + OWN_TRIGGERS["no JSON"]),
             "error",
             "say",
-            "JSON array in a string",
+            "is left out. toolProperties is not valid JSON",
         ),
         (
             "triggers",
@@ -350,7 +350,7 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
             write("function_app.py", TOOLS + OWN_TRIGGERS["twice"]),
             "error",
             "say",
-            "is the name of two features",
+            "is the name of 2 features (one, two): Azure ignores its case",
         ),
     ],
 )
@@ -453,7 +453,7 @@ def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: P
     change("function_app.py", "import funcmcp.azure\n", "import funcmcp.azure\nfrom funcmcp import MCPServer\n")(folder)
     assert faults_in(folder) == set()
     change("function_app.py", "route='inner'", "route='inner', auth_level='anonymous'")(folder)
-    assert faults_in(folder) == {("warning", "auth_level")}
+    assert faults_in(folder) == {("warning", "access")}
 
 
 def test_keys_that_are_none_stop_the_server_and_are_never_shown(made: Path, tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_
     write("pyproject.toml", '[project]\nname = "x"\ndependencies = ["funcmcp[azure]>=0.1"]\n')(folder)
     assert faults_in(folder) == set()
     write("pyproject.toml", "[project]\nname = 'x'\n")(folder)
-    assert faults_in(folder) == {("error", "requirements.txt")}
+    assert faults_in(folder) == {("error", "pyproject.toml")}
     write("pyproject.toml", "[project\n")(folder)
     with pytest.raises(Failure, match=r"pyproject\.toml cannot be read"):
         examine(folder)
@@ -544,7 +544,7 @@ def test_the_command_prints_a_line_for_each_finding(made: Path) -> None:
     done = funcmcp("doctor", "http", folder=made)
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
-    assert lines[0] == "ok       host.json: is JSON of version 2.0."
+    assert lines[0] == "ok       host.json: is valid JSON."
     assert lines[-1] == "0 errors, 0 warnings"
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp_cli.doctor.examine import examine
-from funcmcp_cli.doctor.foreign_checks import service_folders
 from funcmcp_cli.failure import Failure
+from funcmcp_host.app_folders import deployed_apps
 from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ app = func.FunctionApp()
 def hello(context) -> str:
     return "Hello"
 """
+FLAG = {"AzureWebJobsFeatureFlags": "EnableMcpCustomHandlerPreview"}
 SETTINGS = {"IsEncrypted": False, "Values": {"FUNCTIONS_WORKER_RUNTIME": "python"}}
 
 
@@ -53,7 +54,7 @@ def write(folder: Path, files: dict[str, Any]) -> Path:
 
 
 def handler(host: dict[str, Any], **files: Any) -> dict[str, Any]:
-    settings = {"Values": {"FUNCTIONS_WORKER_RUNTIME": "custom"}}
+    settings = {"Values": {**FLAG, "FUNCTIONS_WORKER_RUNTIME": "custom"}}
     own = {"host.json": host, "server.js": "", "local.settings.json": settings, ".gitignore": "local.settings.json"}
     return {**own, **{name.replace("__", "/"): content for name, content in files.items()}}
 
@@ -116,8 +117,8 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
                 }
             ),
             (
-                "warning access: needs no key (host.json: anonymous). Whether the server itself or App Service "
-                "authentication asks callers to sign in is not examined."
+                "warning access: needs no key (host.json: {*route}: anonymous). Whether the server itself or App "
+                "Service authentication asks callers to sign in is not examined."
             ),
         ),
         (
@@ -140,7 +141,10 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
         ),
         (
             handler({**PROFILE, "customHandler": {"description": {"arguments": ["server.js"]}}}),
-            "error customHandler: has no description.defaultExecutablePath, so the host starts nothing.",
+            (
+                "error customHandler: has no description.defaultExecutablePath, so the host starts nothing. "
+                "Name the program."
+            ),
         ),
         (
             handler({**PROFILE, "customHandler": {"description": {"defaultExecutablePath": "bin/gone"}}}),
@@ -174,7 +178,9 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
             "error function.json: is missing: without an HTTP trigger in one, no request reaches the handler.",
         ),
         (
-            handler(PROFILE, **{"local.settings.json": {"Values": {"FUNCTIONS_WORKER_RUNTIME": "dotnet-isolated"}}}),
+            handler(
+                PROFILE, **{"local.settings.json": {"Values": {**FLAG, "FUNCTIONS_WORKER_RUNTIME": "dotnet-isolated"}}}
+            ),
             (
                 'error FUNCTIONS_WORKER_RUNTIME: is "dotnet-isolated" in local.settings.json. '
                 'Write "custom" or "node" or "python".'
@@ -335,10 +341,10 @@ def test_an_included_file_whose_name_is_too_long_is_missing(tmp_path: Path) -> N
 
 def test_a_service_whose_project_has_a_name_that_is_too_long_is_none(tmp_path: Path) -> None:
     write(tmp_path, {"azure.yaml": f"services:\n  api:\n    project: {LONG_NAME}\n"})
-    assert service_folders(tmp_path) == []
+    assert deployed_apps(tmp_path) == []
 
 
 def test_a_million_empty_lines_in_azure_yaml_are_read_at_once(tmp_path: Path) -> None:
     project = "services:\n  api:\n    project: ./api\n"
     write(tmp_path, {"azure.yaml": "\n" * 1_000_000 + project, "api/host.json": {"version": "2.0"}})
-    assert service_folders(tmp_path) == [tmp_path / "api"]
+    assert deployed_apps(tmp_path) == [tmp_path / "api"]

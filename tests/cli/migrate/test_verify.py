@@ -282,3 +282,16 @@ def test_a_folder_needs_a_command(tmp_path: Path) -> None:
     shown = funcmcp("migrate", ".", "--verify", folder=tmp_path)
     assert shown.returncode == 1
     assert 'such as --command "python server.py".' in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("", '--command is empty. Name what serves the server on stdio, such as --command "python server.py".'),
+        ("python 'server.py", """--command "python 'server.py" is not a command: No closing quotation."""),
+    ],
+)
+def test_a_malformed_command_is_one_line(tmp_path: Path, command: str, line: str) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    shown = funcmcp("migrate", ".", "--verify", "--command", command, folder=tmp_path)
+    assert (shown.returncode, shown.stderr) == (1, f"Not compared. {line}\n")

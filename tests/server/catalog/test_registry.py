@@ -108,3 +108,16 @@ def test_a_listener_may_change_the_registry_while_visibility_changes() -> None:
     registry.update_visibility()
     assert changes == [("a", -1), ("b", -1), ("c", 1)]
     assert [feature.key for feature in registry] == ["c"]
+
+
+def test_listeners_follow_hidden_features() -> None:
+    registry: Registry[Tool] = Registry("tool")
+    hidden = {"a"}
+    registry.is_visible = lambda feature: feature.key not in hidden
+    changes: list[tuple[str, int]] = []
+    registry.hidden_listeners.append(lambda feature, count: changes.append((feature.key, count)))
+    registry.add(tool("a"))
+    registry.add(tool("b"))
+    registry.remove("b")
+    registry.remove("a")
+    assert changes == [("a", 1), ("a", -1)]

@@ -67,8 +67,13 @@ def prefix_in(host_json: Any) -> str:
     """Return the first part of the paths of HTTP functions in the content of host.json, without slashes around it."""
     prefix = at(host_json, "extensions", "http", "routePrefix")
     if prefix is None:
-        prefix = "" if at(host_json, "configurationProfile") == SELF_HOSTED_PROFILE else "api"
+        prefix = "" if has_self_hosted_profile(host_json) else "api"
     return str(prefix).strip("/")
+
+
+def has_self_hosted_profile(host_json: Any) -> bool:
+    """Return whether the content of host.json has the profile of servers that are custom handlers, in any case."""
+    return str(at(host_json, "configurationProfile")).lower() == SELF_HOSTED_PROFILE
 
 
 def at(document: Any, *keys: str) -> Any:

@@ -331,8 +331,8 @@ class Scope:
         return Scope(self._registry, self._threads)
 
     async def run_function(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """Call a plain function in a worker thread: in that of the factories, if they have used one."""
-        if self._thread is not None and self._thread.has_started:
+        """Call a plain function in a worker thread: in that of the factories, or if services wait for its end."""
+        if self._thread is not None and (self._thread.has_started or self._managers):
             return await self._thread.run(function, kwargs)
         return await self._threads.run(function, kwargs)
 
@@ -384,7 +384,7 @@ class Scope:
             run.clean_ups += 1
         try:
             while self._managers:
-                end = await _close(self._managers.pop(), end)
+                end = await self._close(self._managers.pop(), end)
             if end is not None and end is not error:
                 raise end
         finally:
@@ -394,6 +394,13 @@ class Scope:
                 self._thread.close()
             self._instances.clear()
             end = error = None  # an exception in a local variable refers to itself through its traceback
+
+    async def _close(self, manager: Manager, end: BaseException | None) -> BaseException | None:
+        """Close a service, or let the thread of the call do so if that is abandoned and may use it still."""
+        if self._thread is None or not self._thread.is_abandoned or isinstance(manager, _ManagerInThread):
+            return await _close(manager, end)
+        self._thread.run_later(_close_in_loop, {"manager": manager, "end": end, "loop": asyncio.get_running_loop()})
+        return end
 
     async def _instance(self, factory: _Factory) -> Any:
         """Return the object of a factory in this scope."""
@@ -486,8 +493,7 @@ class _ManagerInThread(AbstractAsyncContextManager[Any]):
         """Leave the manager after the end of the call, which can't fail any more."""
         failure = self._leave(error)
         if failure is not None and failure is not error:
-            name = type(self._manager).__qualname__
-            log_exception(_log, failure, "%s was not closed: its call has ended before the function.", (quote(name),))
+            _log_late(self._manager, failure)
 
 
 def _cancellations() -> int:
@@ -508,6 +514,24 @@ async def _close(manager: Manager, end: BaseException | None) -> BaseException |
     except BaseException as error:  # noqa: BLE001 - `Scope.aclose` raises it after the other services are closed
         return error
     return end
+
+
+def _close_in_loop(manager: Manager, end: BaseException | None, loop: asyncio.AbstractEventLoop) -> None:
+    """Close a service whose call has ended before its thread, which calls this, and wait until it is closed."""
+    closing = _close(manager, end)
+    try:
+        failure = asyncio.run_coroutine_threadsafe(closing, loop).result()
+    except RuntimeError:  # the loop is closed
+        closing.close()
+        return
+    if failure is not None and failure is not end:
+        _log_late(manager, failure)
+
+
+def _log_late(manager: object, failure: BaseException) -> None:
+    """Log the failure of a service that was closed after the end of its call, which can't fail any more."""
+    name = quote(type(manager).__qualname__)
+    log_exception(_log, failure, "%s was not closed: its call has ended before the function.", (name,))
 
 
 def _is_context_manager(function: Callable[..., Any]) -> bool:

@@ -27,7 +27,7 @@ LISTS = {"tool": TOOLS, "resource": RESOURCES, "template": RESOURCES, "prompt": 
 
 async def change_rules(context: RequestContext, rule: Rule | None) -> None:
     """Add a rule to the session of a call, or with None remove all of them, and notify its client; raise ToolError."""
-    conversation = _conversation_of(context)
+    conversation = ruled_conversation(context)
     rules = conversation.rules
     if rule is None:
         conversation.rules = None
@@ -43,7 +43,7 @@ async def change_rules(context: RequestContext, rule: Rule | None) -> None:
         await context.notify(change.method, change.params)
 
 
-def _conversation_of(context: RequestContext) -> Conversation:
+def ruled_conversation(context: RequestContext) -> Conversation:
     """Return the conversation of the session of a call; raise ToolError if it can't keep rules."""
     conversation = context.client.conversation
     if context.task_id is not None:

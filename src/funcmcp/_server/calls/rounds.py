@@ -311,10 +311,13 @@ def _are_valid(answered: dict[str, Any], invalid: dict[str, Any]) -> bool:
     return all(isinstance(count, int) for count in invalid.values())
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+"""Made once: ``json.dumps`` with options makes an encoder for each call."""
+
+
 def digest(value: object) -> str:
     """Return a short fingerprint of a JSON value."""
-    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()[:32]
 
 
 def run_end(error: BaseException) -> RunEnded | None:

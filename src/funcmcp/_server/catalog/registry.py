@@ -56,6 +56,8 @@ class Registry(Generic[F]):
         version: A number that grows with each change, so that a cached list can be recognized as outdated.
         listeners: Functions that are called after each change, with the feature and 1 if it was added or has become
             visible, or -1 if it was removed or hidden.
+        hidden_listeners: Functions that are called with a feature and 1 if it is added and hidden, or -1 if it is
+            removed while it is hidden.
         is_visible: Decides whether a feature is visible.
         get: Returns the visible feature of exactly this key, or None.
     """
@@ -64,6 +66,7 @@ class Registry(Generic[F]):
         self.kind = kind
         self.version = 0
         self.listeners: list[Callable[[F, int], None]] = []
+        self.hidden_listeners: list[Callable[[F, int], None]] = []
         self._key_name = key_name
         self._normalize = normalize
         self.is_visible: Callable[[F], bool] = lambda _feature: True
@@ -110,7 +113,9 @@ class Registry(Generic[F]):
             from funcmcp._server.catalog.versions import newest_first  # noqa: PLC0415 - as above
 
             self._versions[feature.key] = newest_first([*self._versions.get(feature.key, ()), feature])
-        if self.is_visible(feature):
+        if not self.is_visible(feature):
+            self._notify_hidden(feature, 1)
+        else:
             self._visible.add((feature.key, feature.version))
             self._choose(feature)
             try:
@@ -160,6 +165,8 @@ class Registry(Generic[F]):
             self._visible.discard((key, version))
             self._choose(removed)
             self._notify(removed, -1)
+        else:
+            self._notify_hidden(removed, -1)
 
     def exchange(self, feature: F, replacement: F) -> None:
         """Put a feature of the same key and version in the place of another one; raise KeyError without that one."""
@@ -221,6 +228,10 @@ class Registry(Generic[F]):
     def _notify(self, feature: F, change: int) -> None:
         self.version += 1
         for listener in self.listeners:
+            listener(feature, change)
+
+    def _notify_hidden(self, feature: F, change: int) -> None:
+        for listener in self.hidden_listeners:
             listener(feature, change)
 
     def __contains__(self, key: str) -> bool:

@@ -60,7 +60,17 @@ class Conversation:
         session: The object that functions get as the session, if an API has one; None until it is asked for.
     """
 
-    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "rules", "session", "subscribed")
+    __slots__ = (
+        "__weakref__",
+        "_questions",
+        "_runs",
+        "keeper",
+        "log_level",
+        "pushes",
+        "rules",
+        "session",
+        "subscribed",
+    )
 
     def __init__(self, *, pushes: bool = False) -> None:
         self.pushes: bool = pushes

@@ -36,6 +36,11 @@ class EventQueue:
         self._ended = False
         self.closed = False
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether messages are queued."""
+        return bool(self._messages)
+
     async def put(self, message: bytes) -> None:
         """Add a message, as soon as there is room for it. Once the queue is closed, drop it."""
         while not self.closed and (len(self._messages) >= self._max_messages or self._bytes >= _MAX_BYTES):

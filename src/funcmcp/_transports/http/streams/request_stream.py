@@ -1,11 +1,11 @@
 """The event stream of one request, which begins only when there is a message to send before the answer, or silence.
 
 How it works: the request runs in a task with a `StreamChannel`, onto which its feature puts messages. `stream_response`
-waits for whichever comes first. If the task ends first, the answer is plain JSON. If a message comes first, the answer
-is an event stream: the messages in their order, then the answer, which ends the stream. If neither comes within
-`KEEP_ALIVE_SECONDS`, the stream begins with a comment, so that no client or proxy closes it. The channel is bounded, so
-that a run waits for a client that reads slowly. When the client disconnects, the channel is closed, and a
-`DisconnectWatch` cancels the run in the per-request era; in the handshake era the run continues.
+waits for whichever comes first. If the task ends first, the answer is plain JSON; most tasks end before they wait. If a
+message comes first, the answer is an event stream: the messages in their order, then the answer, which ends the stream.
+If neither comes within `KEEP_ALIVE_SECONDS`, the stream begins with a comment, so that no client or proxy closes it.
+The channel is bounded, so that a run waits for a client that reads slowly. When the client disconnects, the channel is
+closed, and a `DisconnectWatch` cancels the run in the per-request era; in the handshake era the run continues.
 
 Source: "basic/transports, Streamable HTTP" (the final response ends the stream).
 """
@@ -19,6 +19,7 @@ from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import CannotAskError, ToolError
 from funcmcp._server.run import RunCancelledError
 from funcmcp._transports.http.streams import sse
+from funcmcp._transports.http.streams.eager_tasks import eager_task
 from funcmcp._transports.http.streams.event_queue import EventQueue
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ async def stream_response(
         watch: Cancels the run when the client disconnects; None lets the run continue.
     """
     messages = channel.messages
-    task = asyncio.create_task(work)
+    task = eager_task(work)
+    if task.done() and not messages.has_messages:
+        return respond(task.result())
     task.add_done_callback(retrieve_outcome)
     task.add_done_callback(lambda _: messages.end())
     silence = sse.KEEP_ALIVE_SECONDS if channel.pushes else None  # a complete stream gains nothing by a comment
@@ -122,7 +125,7 @@ async def stream_response(
     return sse.response(_events(sse.event(part), task, channel, watch, request_id=request_id))
 
 
-def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
+def retrieve_outcome(task: asyncio.Future[Reply]) -> None:
     """Retrieve the outcome of a run whose client may have gone, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()
@@ -130,7 +133,7 @@ def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
 
 async def _events(
     part: bytes | None,
-    task: asyncio.Task[Reply],
+    task: asyncio.Future[Reply],
     channel: StreamChannel,
     watch: DisconnectWatch | None,
     *,

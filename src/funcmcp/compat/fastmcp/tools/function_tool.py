@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp._compat.standalone import ToolMeta as ToolMeta
     from funcmcp.compat import FunctionTool as FunctionTool
     from funcmcp.compat import tool as tool
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp._compat.standalone": [
+            "ToolMeta",
+        ],
         "funcmcp.compat": [
             "FunctionTool",
             "tool",

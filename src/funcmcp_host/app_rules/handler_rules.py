@@ -1,0 +1,272 @@
+"""The rules about custom handlers: the program, the requests that it gets, and the settings that it needs.
+
+`forwarding` and `routes_in` read host.json for the rules and for `funcmcp host`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from funcmcp._adapters.azure.settings import SELF_HOSTED_PROFILE, at, has_self_hosted_profile
+from funcmcp._text.files import is_file
+from funcmcp_host.app_rules.model import is_true
+from funcmcp_host.app_rules.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp_host.app_rules.model import App
+    from funcmcp_host.app_rules.rule import Faults
+
+_CUSTOM_HANDLERS = "https://learn.microsoft.com/azure/azure-functions/functions-custom-handlers"
+_SELF_HOSTED = "https://learn.microsoft.com/azure/azure-functions/self-hosted-mcp-servers"
+_TUTORIAL = "https://learn.microsoft.com/azure/azure-functions/functions-mcp-tutorial"
+_FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
+_MISSPELT = "enableHttpProxyingRequest"
+"""A name in a published sample that the Functions host does not know."""
+
+_SCRIPTS = {".py", ".js", ".mjs", ".cjs", ".dll", ".jar", ".sh"}
+_PROFILES = {SELF_HOSTED_PROFILE, "default"}
+_PACKAGES = "/".join(("", "home", "site", "wwwroot", ".python_packages", "lib", "site-packages"))
+"""Where Azure's build installs the packages of an app."""
+
+FEATURE_FLAG = "EnableMcpCustomHandlerPreview"
+
+
+class RouteText(NamedTuple):
+    """A route of a custom handler, as host.json has it.
+
+    Attributes:
+        route: The route below the prefix of HTTP triggers.
+        level: Its level, in lower case.
+    """
+
+    route: str
+    level: str
+
+
+def forwarding(host: Mapping[str, Any]) -> Literal["routes", "triggers"] | None:
+    """Return what decides which HTTP requests a custom handler gets as they are.
+
+    "routes" are those of host.json, or all paths; "triggers" those of HTTP triggers in function.json files. Without
+    either, the handler gets invocations as JSON.
+    """
+    handler = at(host, "customHandler")
+    if has_self_hosted_profile(host) or is_true(at(handler, "http", "enableProxying")) or at(handler, "http", "routes"):
+        return "routes"
+    return "triggers" if any(is_true(at(handler, name)) for name in _FORWARDING) else None
+
+
+def routes_in(app: App) -> list[RouteText]:
+    """Return the routes of a custom handler that host.json decides: all paths, if it names none."""
+    default = str(app.value("customHandler", "http", "defaultAuthorizationLevel") or "function").lower()
+    routes = at(app.host, "customHandler", "http", "routes")
+    texts = []
+    for route in routes if isinstance(routes, list) else []:
+        if isinstance(route, dict):
+            level = str(at(route, "authorizationLevel") or default).lower()
+            texts.append(RouteText(str(at(route, "route") or "{*route}").strip("/"), level))
+    return texts or [RouteText("{*route}", default)]
+
+
+def trigger_levels(app: App) -> dict[str, str]:
+    """Return the levels of the HTTP triggers in function.json files, by their files."""
+    levels = {}
+    names = {folder.name for folder in app.folders}
+    for function in app.functions:
+        trigger = function.http_trigger
+        if trigger is not None and function.name in names:
+            levels[f"{function.name}/function.json"] = str(trigger.get("authlevel") or "function").lower()
+    return levels
+
+
+def _description(app: App) -> Any:
+    return at(app.host, "customHandler", "description")
+
+
+def _missing_program(app: App) -> Faults:
+    program = at(_description(app), "defaultExecutablePath")
+    if app.has_custom_handler and (not isinstance(program, str) or not program):
+        yield "customHandler", "has no description.defaultExecutablePath, so the host starts nothing. Name the program."
+
+
+def _missing_files(app: App) -> Faults:
+    program = at(_description(app), "defaultExecutablePath")
+    for name in _script_names(app):
+        if not is_file(_working_folder(app) / name):
+            advice = " Run the build of the app first." if name.startswith(("dist", "build", "out")) else ""
+            yield "customHandler", f"starts {program} with {name}, which does not exist.{advice}"
+
+
+def _unknown_program(app: App) -> Faults:
+    program = at(_description(app), "defaultExecutablePath")
+    if not isinstance(program, str) or not program or "%" in program:
+        return
+    if not is_file(_working_folder(app) / program) and shutil.which(program) is None:
+        yield "customHandler", f"starts {program}, which is neither a file of the app nor on the PATH here."
+
+
+def _working_folder(app: App) -> Path:
+    return app.folder / str(at(_description(app), "workingDirectory") or "")
+
+
+def _script_names(app: App) -> list[str]:
+    """Return the arguments of a program that look like files of the app."""
+    description = _description(app)
+    arguments = at(description, "arguments")
+    names = [str(argument) for argument in arguments] if isinstance(arguments, list) else []
+    path = at(description, "defaultWorkerPath")
+    if isinstance(path, str) and path:
+        names.append(path)
+    return [name for name in names if Path(name).suffix in _SCRIPTS]
+
+
+def _unforwarded(app: App) -> Faults:
+    if not app.has_custom_handler or forwarding(app.host) is not None or any(_unknown_profiles(app)):
+        return
+    misspelt = f" {_MISSPELT} is not one of them." if at(app.host, "customHandler", _MISSPELT) is not None else ""
+    yield (
+        "customHandler",
+        (
+            f'does not receive the requests. Add "configurationProfile": "{SELF_HOSTED_PROFILE}" to host.json, or '
+            f"enableProxyingHttpRequest and a function.json with an HTTP trigger.{misspelt}"
+        ),
+    )
+
+
+def _missing_triggers(app: App) -> Faults:
+    broken = any(folder.error for folder in app.folders)
+    if app.has_custom_handler and forwarding(app.host) == "triggers" and not trigger_levels(app) and not broken:
+        yield "function.json", "is missing: without an HTTP trigger in one, no request reaches the handler."
+
+
+def _broken_triggers(app: App) -> Faults:
+    for folder in app.folders:
+        if folder.error and app.has_custom_handler:
+            yield f"{folder.name}/function.json", f"can't be used. {folder.error}"
+
+
+def _unknown_profiles(app: App) -> Faults:
+    profile = at(app.host, "configurationProfile")
+    if profile is not None and str(profile).lower() not in _PROFILES:
+        yield "configurationProfile", f'is "{profile}", at which Azure stops. Write "{SELF_HOSTED_PROFILE}".'
+
+
+def _missing_flag(app: App) -> Faults:
+    if not app.has_custom_handler or not has_self_hosted_profile(app.host):
+        return
+    settings = " ".join((app.settings or {}).values())
+    if FEATURE_FLAG not in (app.infrastructure or settings):
+        place = "the infrastructure (infra)" if app.infrastructure else "local.settings.json"
+        yield (
+            "AzureWebJobsFeatureFlags",
+            f'has no "{FEATURE_FLAG}" in {place}, which Azure needs for the profile. Add the app setting.',
+        )
+
+
+def _missing_path(app: App) -> Faults:
+    program = PurePath(str(at(_description(app), "defaultExecutablePath"))).stem.lower()
+    if program.startswith("py") and app.infrastructure and "PYTHONPATH" not in app.infrastructure:
+        yield (
+            "PYTHONPATH",
+            (
+                "is not set in the infrastructure (infra), so that the program does not find its packages. "
+                f'Add the app setting "{_PACKAGES}".'
+            ),
+        )
+
+
+RULES = (
+    Rule(
+        "handler-program",
+        "handler",
+        "error",
+        "`customHandler` without `description.defaultExecutablePath`",
+        "No program is started.",
+        "the program",
+        _CUSTOM_HANDLERS,
+        _missing_program,
+    ),
+    Rule(
+        "handler-files",
+        "handler",
+        "error",
+        "a script in `arguments` or `defaultWorkerPath` that is not in the folder",
+        "The program ends at its start.",
+        "the path of the script; run the build",
+        _CUSTOM_HANDLERS,
+        _missing_files,
+    ),
+    Rule(
+        "handler-path",
+        "handler",
+        "warning",
+        "a program that is neither in the folder nor on the `PATH`",
+        "It may not be there on Azure either.",
+        "a program of the app, or one that the platform has",
+        _CUSTOM_HANDLERS,
+        _unknown_program,
+    ),
+    Rule(
+        "handler-forwarding",
+        "handler",
+        "error",
+        "`customHandler` without the profile, `http.enableProxying`, `http.routes` or a flag that forwards requests",
+        "The program gets invocations as JSON, and no requests of MCP.",
+        f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`',
+        _SELF_HOSTED,
+        _unforwarded,
+    ),
+    Rule(
+        "handler-triggers",
+        "handler",
+        "error",
+        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest` without an HTTP trigger in a `function.json`",
+        "No path leads to the program.",
+        "a `function.json` with an HTTP trigger",
+        _CUSTOM_HANDLERS,
+        _missing_triggers,
+    ),
+    Rule(
+        "handler-function-files",
+        "handler",
+        "error",
+        "a `function.json` that is not valid",
+        "The function is not loaded.",
+        "what the sentence names",
+        _CUSTOM_HANDLERS,
+        _broken_triggers,
+    ),
+    Rule(
+        "profile-names",
+        "handler",
+        "error",
+        "a `configurationProfile` that is unknown; its case does not count",
+        "The host stops at its start.",
+        f"`{SELF_HOSTED_PROFILE}`",
+        "https://github.com/Azure/azure-functions-host/issues/11320",
+        _unknown_profiles,
+    ),
+    Rule(
+        "feature-flags",
+        "settings",
+        "warning",
+        f"the profile without `{FEATURE_FLAG}` in the Bicep or Terraform files or, without these, local.settings.json",
+        "The preview of the profile is off on Azure.",
+        f"`AzureWebJobsFeatureFlags={FEATURE_FLAG}`",
+        _TUTORIAL,
+        _missing_flag,
+    ),
+    Rule(
+        "python-path",
+        "settings",
+        "warning",
+        "a custom handler in Python without `PYTHONPATH` in the Bicep or Terraform files",
+        "The program does not find the packages that the build installs.",
+        "`PYTHONPATH` with the folder `.python_packages/lib/site-packages` of the deployed app",
+        _TUTORIAL,
+        _missing_path,
+    ),
+)

@@ -1,0 +1,149 @@
+"""Tasks that begin at once, which Python 3.12 has and Python 3.11 has not."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from funcmcp._transports.http.streams.eager_tasks import eager_task
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.every_python("Python 3.12 has eager tasks, and Python 3.11 has those of funcmcp.")
+PLACE: ContextVar[str] = ContextVar("PLACE", default="outside")
+
+
+async def test_a_coroutine_that_never_waits_is_done_at_once() -> None:
+    async def work() -> str:
+        return "done"
+
+    task = eager_task(work())
+    assert task.done()
+    assert await task == "done"
+
+
+async def test_an_error_before_the_first_wait_is_that_of_the_task() -> None:
+    async def work() -> None:
+        raise KeyError("stock")
+
+    task = eager_task(work())
+    assert task.done()
+    with pytest.raises(KeyError, match="stock"):
+        await task
+
+
+async def test_a_coroutine_stays_in_one_task_and_one_context() -> None:
+    caller = asyncio.current_task()
+    tasks: list[Any] = []
+
+    async def work() -> str:
+        token = PLACE.set("inside")
+        tasks.append(asyncio.current_task())
+        await asyncio.sleep(0)
+        tasks.append(asyncio.current_task())
+        place = PLACE.get()
+        PLACE.reset(token)
+        return place
+
+    task = eager_task(work())
+    assert (len(tasks), task.done(), asyncio.current_task(), PLACE.get()) == (1, False, caller, "outside")
+    assert await task == "inside"
+    assert tasks == [task, task]
+
+
+@pytest.mark.parametrize("scope", [asyncio.timeout, anyio.move_on_after])
+async def test_a_time_limit_from_before_the_first_wait_ends_the_coroutine_alone(scope: Any) -> None:
+    async def work() -> None:
+        async with asyncio.timeout(PATIENCE):
+            if scope is asyncio.timeout:
+                async with asyncio.timeout(0.001):
+                    await asyncio.Event().wait()
+            with anyio.move_on_after(0.001) as limit:
+                await anyio.Event().wait()
+            assert limit.cancelled_caught
+
+    task = eager_task(work())
+    if scope is asyncio.timeout:
+        with pytest.raises(TimeoutError):
+            await task
+    else:
+        await task
+
+
+@pytest.mark.parametrize("turns", [0, 2])
+async def test_a_cancellation_reaches_what_the_coroutine_waits_for(turns: int) -> None:
+    events: list[str] = []
+
+    async def inner() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            events.append("inner")
+            raise
+
+    async def work() -> None:
+        child = asyncio.create_task(inner())
+        await asyncio.sleep(0)
+        try:
+            await child
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)  # what ends here may wait
+            events.append("outer")
+            raise
+
+    task = eager_task(work())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert events == (["inner", "outer"] if turns else [])
+
+
+async def test_a_cancellation_at_once_lets_the_coroutine_end() -> None:
+    events: list[str] = []
+
+    async def work() -> None:
+        waits_for = asyncio.get_running_loop().create_future()
+        try:
+            await waits_for
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            events.append("future cancelled" if waits_for.cancelled() else "future pending")
+            raise
+
+    task = eager_task(work())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert events == ["future cancelled"]
+
+
+async def test_libraries_see_the_coroutine_of_a_task() -> None:
+    async def work() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep, 0)
+            await anyio.lowlevel.checkpoint()
+
+    task = eager_task(work())
+    assert isinstance(task, asyncio.Task)
+    assert "work" in repr(task)
+    await task
+
+
+async def test_an_eager_task_within_another_one_leaves_it_current() -> None:
+    async def inner() -> asyncio.Task[Any] | None:
+        return asyncio.current_task()
+
+    async def outer() -> tuple[Any, Any, Any]:
+        before = asyncio.current_task()
+        seen = await eager_task(inner())
+        return before, seen, asyncio.current_task()
+
+    before, seen, after = await eager_task(outer())
+    assert before is after
+    assert seen is not before
