@@ -69,6 +69,17 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.contrib.component_manager": _MANAGER,
     "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "mcp.server": {
+        "funcmcp._compat.middleware_adapters": ["ServerRequestContext"],
+    },
+    "mcp.server.auth.settings": {
+        "funcmcp._compat.sdk_settings": ["AuthSettings", "ClientRegistrationOptions", "RevocationOptions"],
+    },
+    "mcp.server.context": {
+        "funcmcp._compat.middleware_adapters": ["CallNext", "HandlerResult", "ServerRequestContext"],
+    },
+    "mcp.server.session": {"funcmcp._compat.context": ["ServerSession"]},
+    "mcp.server.transport_security": {"funcmcp._compat.sdk_settings": ["TransportSecuritySettings"]},
     "mcp.shared.exceptions": {"funcmcp": ["MCPError"]},
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
@@ -131,8 +142,11 @@ CLIENTS = [
     "mcp.client.streamable_http",
     "mcp.client.subscriptions",
     "mcp.client.websocket",
+    "mcp.shared.auth",
 ]
-"""Modules of the originals' clients, of all versions. In the trees they are those of the package that is installed."""
+"""Modules of the originals' clients, and of the forms of OAuth messages, of all versions.
+
+In the trees they are those of the package that is installed."""
 
 
 def trees() -> dict[Path, str]:

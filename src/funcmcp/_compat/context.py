@@ -282,7 +282,7 @@ class Context(Generic[*Types]):
         return self._own_request_id if self._call is None else self.request_id
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ServerSession:
         """The session: the messages and questions of the official SDK's ServerSession.
 
         Raises:
@@ -291,7 +291,7 @@ class Context(Generic[*Types]):
         if self._call is None and self._own_request is None:
             if self._own_session is None:
                 raise OutsideRequestError(f"session is not available. {_OUTSIDE}")
-            session: Session = self._own_session
+            session: ServerSession = self._own_session
         elif self._own_request is None:
             session = session_of(self)
         else:
@@ -306,7 +306,7 @@ class Context(Generic[*Types]):
     @property
     def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
-        return Session(self).client_capabilities
+        return ServerSession(self).client_capabilities
 
     @property
     def input_responses(self) -> dict[str, Any] | None:
@@ -726,7 +726,7 @@ class RequestView:
         return None if http is None else http_request_of(http)
 
 
-class Session:
+class ServerSession:
     """The session of a `Context`, with the names of the official SDK's ServerSession.
 
     It is one object for all requests of a session, because servers keep their data by it. What it sends belongs to the
@@ -854,14 +854,14 @@ class Session:
         """Do nothing: the server notifies clients itself when a prompt is added or removed."""
 
 
-def session_of(context: Context) -> Session:
+def session_of(context: Context) -> ServerSession:
     """Return the session of a request: the same object as in the session's other requests."""
     conversation = context._request.client.conversation  # noqa: SLF001 - a part of Context
     if conversation is None:
-        return Session(context)
+        return ServerSession(context)
     session = conversation.session
-    if not isinstance(session, Session):
-        session = conversation.session = Session(context)
+    if not isinstance(session, ServerSession):
+        session = conversation.session = ServerSession(context)
     session.use(context)
     return session
 

@@ -9,7 +9,7 @@ from funcmcp._authoring.features.extensions import make_method
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.context import get_context
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.middleware_adapters import as_mcp_error
+from funcmcp._compat.middleware_adapters import raise_as_mcp_error
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError
 from funcmcp._protocol.errors import InvalidParams as InvalidParamsError
@@ -208,8 +208,8 @@ def _add_method(server: FastMCP, identifier: Any, method: Any) -> None:
                 raise InvalidParamsError("Invalid params") from error
             try:
                 result = await method.handler(get_context().request_context, read)
-            except Exception as error:
-                raise as_mcp_error(error) from error
+            except Exception as error:  # noqa: BLE001 - it is raised as funcmcp sends it
+                raise_as_mcp_error(error)
         wire: dict[str, Any] = plain(result) or {}
         return wire
 
