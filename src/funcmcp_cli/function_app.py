@@ -77,7 +77,8 @@ def write_left_out(served: FunctionsHost) -> None:
 async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIterator[Exchange]:
     """Serve a function app in this process for one command; yield what answers at any path.
 
-    Functions that are left out are named if *shows_left_out* is set, or if the command fails.
+    Functions that are left out, and what Azure or clients make of the others, are named if *shows_left_out* is set.
+    The former are also named if the command fails.
     """
     from funcmcp_host.served import HostSettings
 
@@ -91,6 +92,7 @@ async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIt
         await start_function_app(served)
         if shows_left_out:
             write_left_out(served)
+            write_breaches([breach for breach in served.breaches if breach.rule.group == "triggers"])
         try:
             yield exchange
         except Failure:

@@ -55,7 +55,8 @@ def main() -> None:
     is_server = bool(_SERVERS.intersection(sys.argv[1:2]))
     try:
         _check_distributions()
-        import funcmcp_cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
+        import funcmcp_cli.bundle.command  # noqa: PLC0415 - it adds its command to the app
+        import funcmcp_cli.client_commands  # noqa: PLC0415 - as above
         import funcmcp_cli.diff.command  # noqa: PLC0415 - as above
         import funcmcp_cli.front  # noqa: PLC0415 - as above
         import funcmcp_cli.host  # noqa: PLC0415 - as above

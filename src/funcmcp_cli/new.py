@@ -35,7 +35,9 @@ _DEVICES = {"aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", 
 _SUFFIX = ".template"
 """The suffix of templates. It prevents linters and test runners from reading them as Python files."""
 
-_OF_NEW_PROJECTS = {"README.md", "pytest.ini", "requirements-dev.txt", "server.py", "sign_in.py", "tests"}
+_OF_NEW_PROJECTS = {
+    "README.md", "pyproject.toml", "pytest.ini", "requirements-dev.txt", "server.py", "sign_in.py", "tests",
+}  # fmt: skip
 """Files and folders that are not added to a server that exists."""
 
 _DOTTED = {"dockerignore", "funcignore", "github", "gitignore"}

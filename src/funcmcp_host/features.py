@@ -94,6 +94,7 @@ class InvocationPlan:
         extras: Its bindings beside the trigger.
         required: Arguments that a caller must send.
         check: Returns the errors of a tool's arguments, each as a path and a phrase; None if they are not checked.
+        check_output: Returns the errors of structured content, in the same way; None without an output schema.
         fault: Why the function can't be called; None if it can.
     """
 
@@ -103,6 +104,7 @@ class InvocationPlan:
     extras: Extras
     required: tuple[str, ...] = ()
     check: Callable[[Any], list[tuple[str, str]]] | None = None
+    check_output: Callable[[Any], list[tuple[str, str]]] | None = None
     fault: str | None = None
 
 
@@ -222,7 +224,14 @@ class AppFeatures:
         convert = partial(tool_result, name=trigger.name, uses_result_schema=uses_schema)
         tool = Tool(trigger.name, lambda: definition, partial(self._call_tool, key), time_limit=None)
         check = _checker(trigger.name, definition["inputSchema"]) if self._strict else None
-        return key, tool, replace(plan, convert=convert, required=schemas.required_of(trigger), check=check)
+        check_output = None if trigger.output_schema is None else _output_checker(trigger.output_schema)
+        return (
+            key,
+            tool,
+            replace(
+                plan, convert=convert, required=schemas.required_of(trigger), check=check, check_output=check_output
+            ),
+        )
 
     def _prompt(self, trigger: PromptTrigger, plan: InvocationPlan) -> tuple[FeatureKey, Feature, InvocationPlan]:
         key = FeatureKey("prompt", trigger.name)
@@ -265,6 +274,8 @@ class AppFeatures:
         except _FAILURES as error:
             self._log_failure(plan, error)
             return _error_result(_text_of(error, f"An error occurred invoking '{key.name}'."))
+        if plan.check_output is not None:
+            self._log_output(plan, plan.check_output, result)
         return objects_only(result) if context.client.revision.structured_content == "object" else result
 
     async def _read(
@@ -309,6 +320,30 @@ class AppFeatures:
                 self._logged.add((plan.function, name))
                 _log.warning("The function %s: %s", plan.function, warning_for(name))
         return result
+
+    def _log_output(
+        self, plan: InvocationPlan, check: Callable[[Any], list[tuple[str, str]]], result: Mapping[str, Any]
+    ) -> None:
+        """Log once that clients refuse a result, which is served as Azure does."""
+        logged = (plan.function, "output schema")
+        if result.get("isError") or logged in self._logged:
+            return
+        content = result.get("structuredContent")
+        errors = [] if content is None else check(content)
+        if content is None:
+            reason = "has no structured content"
+        elif errors:
+            path, phrase = errors[0]
+            reason = f"does not fit it ({f'{path} ' if path else ''}{phrase})"
+        else:
+            return
+        self._logged.add(logged)
+        _log.warning(
+            "The function %s: Its tool has an output schema, but its result %s. Clients on the official SDKs refuse "
+            "such a result. Return structured content that fits, with useResultSchema, or leave outputSchema out.",
+            plan.function,
+            quote(reason, _LOGGED_TEXT),
+        )
 
     def _log_failure(self, plan: InvocationPlan, error: Exception) -> None:
         text = str(error)
@@ -365,6 +400,16 @@ def _checker(tool: str, schema: Mapping[str, Any]) -> Callable[[Any], list[tuple
         return schema_checker(schema, f"The input schema of {tool}")
     except RegistrationError as error:
         raise BindingError(str(error)) from error
+
+
+def _output_checker(schema: Mapping[str, Any]) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return what lists the errors of structured content; nothing for a schema that can't be checked here."""
+    from funcmcp._authoring.schemas.handwritten_schema import schema_checker  # noqa: PLC0415 - for few tools
+
+    try:
+        return schema_checker(schema, "The output schema")
+    except RegistrationError:
+        return lambda _: []
 
 
 def _plain_name(variable: str) -> str:

@@ -448,3 +448,58 @@ def test_a_function_app_of_funcmcp_is_loaded_as_a_server() -> None:
     assert function_app_in("samples/azure/mcp_triggers") is not None
     assert function_app_in("samples/azure/mcp_triggers_node") is not None
     assert function_app_in("samples/orders") is None
+
+
+HTTP_ONLY = """
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.route("mcp", methods=["POST", "GET"], auth_level="anonymous")
+def mcp(req: func.HttpRequest) -> str:
+    return ""
+
+
+@app.route("files/{*rest}", auth_level="function")
+def files(req: func.HttpRequest) -> str:
+    return ""
+"""
+OUTPUT = """
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.mcp_tool_trigger(arg_name="context", tool_name="out", description="d", output_schema='{"type": "object"}')
+def out(context) -> str:
+    return ""
+"""
+
+
+def test_an_app_with_http_triggers_only_names_their_urls(tmp_path: Path) -> None:
+    folder = write_app(tmp_path, HTTP_ONLY)
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
+        line = process.line_with("/api/files/{*rest}").rstrip()
+        origin = line.partition("HTTP trigger: ")[2].partition("/api")[0]
+        assert line.endswith("/api/files/{*rest} (all methods)")
+        assert f"HTTP trigger: {origin}/api/mcp (POST, GET)" in "\n".join(process.lines)
+        assert "warning access: needs no key (mcp: anonymous)." in "\n".join(process.lines)
+        assert not [line for line in process.lines if "/runtime/webhooks/mcp" in line]
+
+
+def test_the_app_that_azure_yaml_deploys_is_served(tmp_path: Path) -> None:
+    (tmp_path / "api").mkdir()
+    write_app(tmp_path / "api", HTTP_ONLY)
+    (tmp_path / "azure.yaml").write_text("services:\n  api:\n    project: ./api\n    host: function\n")
+    with running([*FUNCMCP, "host", str(tmp_path), "--port", "0", "--engine", "library"]) as process:
+        assert process.line_with("api is served at")
+    (tmp_path / "azure.yaml").unlink()
+    result = funcmcp("host", str(tmp_path), "--port", "0")
+    assert result.returncode == 1
+    assert "has no host.json. Its function app is in api. Name the folder of the app." in result.stderr
+
+
+def test_inspect_names_output_schemas_without_results(tmp_path: Path) -> None:
+    result = funcmcp("inspect", str(write_app(tmp_path, OUTPUT)), "--clients")
+    assert "warning out: has an outputSchema, but without useResultSchema its results" in result.stderr

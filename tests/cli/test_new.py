@@ -36,6 +36,7 @@ ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, *WITHOUT_FUNCTIONS)
 PLAIN_FILES = {
     ".gitignore",
     "README.md",
+    "pyproject.toml",
     "pytest.ini",
     "requirements-dev.txt",
     "requirements.txt",

@@ -237,6 +237,30 @@ def test_a_route_that_azure_rejects_is_an_error_of_its_file(route: str, tmp_path
         read_custom_handler(read_app(folder, {}))
 
 
+@pytest.mark.parametrize("profile", [{}, {"configurationProfile": "mcp-custom-handler"}])
+async def test_routes_of_host_json_need_the_key_of_the_most_literal_one(
+    profile: dict[str, str], tmp_path: Path
+) -> None:
+    routes = [{"route": "{*route}"}, {"route": "admin2/{*route}", "AuthorizationLevel": "admin"}]
+    http = {"enableProxying": True, "defaultAuthorizationLevel": "anonymous", "routes": routes}
+    content = {"version": "2.0", "customHandler": {"description": DESCRIPTION, "http": http}, **profile}
+    folder = app(tmp_path / "app", content, ECHO)
+    prefix = "" if profile else "/api"
+    keys = "default=defaultdefault16,_master=mastermaster1616"
+    async with hosted(folder, HostSettings(host="0.0.0.0"), FUNCMCP_HOST_KEYS=keys) as host:
+        paths = [f"{prefix}/mcp", f"{prefix}/admin2/a", f"{prefix}/ADMIN2/a", f"{prefix}/x/../admin2/a"]
+        assert [(await answer(host, path))[0].status for path in paths] == [201, 401, 401, 401]
+        if prefix:
+            assert (await answer(host, "/mcp"))[0].status == 404
+
+
+@pytest.mark.parametrize("routes", [[{"route": "a/{b"}], [{"route": "a"}, {"route": "A"}]])
+def test_routes_of_host_json_that_azure_rejects_are_an_error(routes: list[Any], tmp_path: Path) -> None:
+    host = {"version": "2.0", "customHandler": {"description": DESCRIPTION, "http": {"routes": routes}}}
+    with pytest.raises(FolderError, match=r"host\.json: customHandler\.http\.routes: "):
+        read_custom_handler(read_app(app(tmp_path / "app", host, ECHO), {}))
+
+
 async def test_a_program_that_refuses_connections_is_tried_ten_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

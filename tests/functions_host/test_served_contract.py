@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp.client import InvalidResponseError
 from funcmcp.testing import Client
 from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app
@@ -165,3 +167,59 @@ async def test_functions_that_azure_takes_for_the_same_one_are_left_out(tmp_path
             f"For Azure, the template 'DOC://{{name}}/a' is the same as 'doc://{{id}}/a' of template0. {end}"
         ),
     }
+
+
+OUTPUTS = """
+import json
+
+import azure.functions as func
+
+app = func.FunctionApp()
+SCHEMA = '{"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}'
+
+
+def tool(name, result, schema=SCHEMA, **options):
+    def call(context) -> str:
+        return json.dumps(result)
+
+    call.__name__ = name
+    trigger = {"tool_name": name, "description": "", "tool_properties": "[]", "output_schema": schema}
+    app.mcp_tool_trigger(arg_name="context", **trigger, **options)(call)
+
+
+def envelope(structured):
+    content = json.dumps({"type": "text", "text": "t"})
+    return {"type": "text", "content": content, "structuredContent": json.dumps(structured)}
+
+
+tool("plain", {"b": 1})
+tool("misfit", envelope({"b": "x"}), use_result_schema=True)
+tool("fits", envelope({"b": 1}), use_result_schema=True)
+tool("failed", {"type": "call_tool_result", "content": '{"isError": true, "content": []}'}, use_result_schema=True)
+tool("unchecked", envelope({"b": "x"}), '{"type": "object", "pattern": 1}', use_result_schema=True)
+"""
+
+
+async def test_results_that_do_not_fit_their_output_schema_are_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = FunctionsHost(write_app(tmp_path, OUTPUTS), dict(os.environ), HostSettings(engine="library"))
+    await host.start()
+
+    async def exchange(http: HttpRequest) -> HttpResponse:
+        http.path = PATH
+        return await host.exchange(http)
+
+    try:
+        async with Client(exchange) as client:
+            names = [tool["name"] for tool in await client.list_tools()]
+            for name in (*names, *names):
+                with contextlib.suppress(InvalidResponseError):  # as official clients, this one refuses such results
+                    await client.call_tool(name, {}, raise_on_error=False)
+    finally:
+        await host.aclose()
+    assert names == ["plain", "misfit", "fits", "failed", "unchecked"]
+    logged = [record.getMessage() for record in caplog.records if "output schema" in record.getMessage()]
+    plain, misfit = (text.partition(". Clients")[0] for text in logged)
+    assert plain == "The function plain: Its tool has an output schema, but its result has no structured content"
+    assert misfit.startswith("The function misfit: Its tool has an output schema, but its result does not fit it (b ")

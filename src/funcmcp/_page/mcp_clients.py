@@ -4,7 +4,7 @@ Sources, read in November 2026: code.visualstudio.com/docs/agents/reference/mcp-
 code.claude.com/docs/en/mcp; modelcontextprotocol.io/quickstart/user (Claude Desktop); cursor.com/docs/mcp;
 docs.devin.ai and docs.windsurf.com; geminicli.com/docs/tools/mcp-server; antigravity.google/docs;
 developers.openai.com/codex/mcp; docs.github.com (Copilot CLI, "Add MCP servers"); docs.cline.bot/mcp;
-zed.dev/docs/ai/mcp; opencode.ai/v2/docs/mcp-servers.
+zed.dev/docs/ai/mcp; opencode.ai/v2/docs/mcp-servers; lmstudio.ai/docs/app/mcp.
 """
 
 from __future__ import annotations
@@ -118,6 +118,13 @@ CLIENTS: Mapping[str, ClientProfile] = MappingProxyType(
             sign_in="If the server requires a sign-in, Cursor shows a button for it beside the server.",
             next_step="Restart Cursor, and turn the server on under Customize > MCPs.",
             page_link="cursor://anysphere.cursor-deeplink/mcp/install?name={name}&config={entry}",
+        ),
+        "lm-studio": ClientProfile(
+            "LM Studio",
+            "{home}/.lmstudio/mcp.json",
+            next_step="Open the Program tab in LM Studio, and turn the server on.",
+            page_link="lmstudio://add_mcp?name={name}&config={entry}",
+            page_file="~/.lmstudio/mcp.json",
         ),
         "codex": ClientProfile(
             "Codex",

@@ -13,19 +13,26 @@ import typer
 from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp_cli.commands import ServerArguments, app, set_arguments
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.forms import MCP_JSON, TEXTS
 from funcmcp_cli.output import write_line, write_text
 
 if TYPE_CHECKING:
     from funcmcp._page.mcp_clients import ClientProfile
+    from funcmcp_cli.install.bundles import Bundle
     from funcmcp_cli.install.entries import Entry, ServerDescription
 
-_NAMES = ", ".join(sorted(CLIENTS))
+_NAMES = ", ".join(sorted([*CLIENTS, *TEXTS, "mcp-json"]))
 _OTHER_NAMES = dict.fromkeys(("code", "visual-studio-code", "visual studio code"), "vscode")
 
 
 ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {_NAMES}.", show_default=False)]
 ServerOrURL = Annotated[
-    str, typer.Argument(metavar="[TARGET|URL]", help="The server, as for funcmcp run, or an endpoint's URL.")
+    str,
+    typer.Argument(
+        metavar="[TARGET|URL|BUNDLE]",
+        help="The server, as for funcmcp run, an endpoint's URL, a bundle (.mcpb), or a command such as "
+        "'uvx some-server'.",
+    ),
 ]
 Name = Annotated[
     str | None, typer.Option(metavar="NAME", help="The name of the entry.", show_default="from the server's name")
@@ -56,8 +63,11 @@ Header = Annotated[
     ),
 ]
 Runner = Annotated[
-    Literal["auto", "python", "uv"],
-    typer.Option(help="What runs the server: this Python, or uv run. The default is uv where uv.lock is."),
+    Literal["auto", "python", "uv", "uvx"],
+    typer.Option(
+        help="What runs the server: this Python, uv run, or uvx with the dependencies of the project. "
+        "The default is uv where uv.lock is."
+    ),
 ]
 Workspace = Annotated[
     Path | None,
@@ -65,6 +75,7 @@ Workspace = Annotated[
 ]
 File = Annotated[Path | None, typer.Option(metavar="FILE", help="Use another file.", show_default="the client's file")]
 Write = Annotated[bool, typer.Option("--write", help="Merge the entry into the file, with a backup.")]
+Link = Annotated[bool, typer.Option("--link", help="Print a link that adds the server when a user opens it.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show how --write would change the file.")]
 
 
@@ -81,43 +92,112 @@ def install(  # noqa: PLR0913 - one for each option of the command
     runner: Runner = "auto",
     workspace: Workspace = None,
     file: File = None,
+    link: Link = False,
     write: Write = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Print the configuration of an MCP client for a server, or write it into the client's file."""
+    """Print the configuration of an MCP client for a server, or write it into the client's file.
+
+    CLIENT is also mcp-json for a plain mcp.json, or command for the command that starts the server.
+    """
+    if client in TEXTS or link:
+        _check_no_file(write, dry_run, workspace, file)
+    profile = None if client in TEXTS else find_client(client)
+    set_arguments(target, arguments)
+    variables = _variables_of(env_file, env or [])
+    if link and client == "goose" and runner == "auto":
+        runner = "uvx"  # links of goose start few other programs
+    server, bundle = _server_at(target, name, arguments or [], variables, header or [], runner)
+    if profile is None or link:
+        _print_text(client, profile, server, link=link)
+        return
+    path = _file(profile, workspace, file)
+    if bundle is not None and write and not dry_run:
+        write_line(bundle.unpack())
+    _add(profile, server, path, write=write, dry_run=dry_run)
+
+
+def _variables_of(env_file: Path | None, env: list[str]) -> list[str]:
+    """Return the environment variables of the options. Those of a file are also set here: the server may need them."""
+    from funcmcp_cli.install.servers import read_variables
+
+    variables = [] if env_file is None else read_variables(env_file)
+    for variable in variables:
+        os.environ.setdefault(*variable.split("=", 1))
+    return [*variables, *env]
+
+
+def _check_no_file(*options: object) -> None:
+    """Raise BadParameter for options about a file."""
+    if any(options):
+        raise typer.BadParameter("This is printed only. Leave out --write, --dry-run, --file and --workspace.")
+
+
+def _add(client: ClientProfile, server: ServerDescription, path: Path, *, write: bool, dry_run: bool) -> None:
+    """Print the entry of a server or write it into a client's file, and say what its user should know."""
     from funcmcp_cli.install.entries import entry_for
     from funcmcp_cli.install.files import configuration_text
-    from funcmcp_cli.install.servers import has_key, read_variables, server_at
+    from funcmcp_cli.install.servers import has_key
 
-    settings = find_client(client)
-    set_arguments(target, arguments)
-    variables = [] if env_file is None else read_variables(env_file)
-    for variable in variables:  # the code may need it while it is imported
-        os.environ.setdefault(*variable.split("=", 1))
-    variables += env or []
-    server = server_at(target, name, arguments=arguments or (), env=variables, headers=header or [], runner=runner)
-    entry = entry_for(settings, server)
-    path = _file(settings, workspace, file)
+    entry = entry_for(client, server)
     if write or dry_run:
-        _write(settings, server, entry, path, dry_run=dry_run)
+        _write(client, server, entry, path, dry_run=dry_run)
     else:
-        write_text(configuration_text(settings, server.name, entry))
+        write_text(configuration_text(client, server.name, entry))
         write_line(f"Add it to {path}, or pass --write.", error=True)
     if server.url:
         if has_key(server.url):
             text = "The URL contains a key, which logs show. Pass --header 'x-functions-key: ${KEY}' instead."
             write_line(text, error=True)
-        write_line(settings.sign_in.replace("SERVER", server.name), error=True)
+        write_line(client.sign_in.replace("SERVER", server.name), error=True)
     if server.advice:
         write_line(server.advice, error=True)
     for user_input in entry.inputs:
-        write_line(f"{settings.title} asks for {user_input['id']} when it starts the server.", error=True)
+        write_line(f"{client.title} asks for {user_input['id']} when it starts the server.", error=True)
+
+
+def _server_at(
+    target: str, name: str | None, arguments: list[str], env: list[str], headers: list[str], runner: str
+) -> tuple[ServerDescription, Bundle | None]:
+    """Return the server at a target, and the bundle that it is in. The bundle is None for other targets."""
+    from funcmcp_cli.install.bundles import is_bundle, open_bundle, server_in
+    from funcmcp_cli.install.servers import server_at
+
+    if not is_bundle(target):
+        return server_at(target, name, arguments=arguments, env=env, headers=headers, runner=runner), None
+    if arguments or headers:
+        raise Failure("A bundle has its own command. Its settings are given with --env NAME=VALUE.")
+    bundle = open_bundle(target)
+    return server_in(bundle, name, env), bundle
+
+
+def _print_text(name: str, client: ClientProfile | None, server: ServerDescription, *, link: bool) -> None:
+    """Print a link that adds a server, the server's command, or its entry for goose."""
+    from funcmcp_cli.install.entries import entry_for
+    from funcmcp_cli.install.forms import command_text, goose_link, goose_text, link_for
+
+    if client is not None:
+        write_line(link_for(client, server, entry_for(client, server)))
+        literals = ", ".join(name for name, value in server.env.items() if value != f"${{{name}}}")
+        if literals:
+            write_line(f"The link contains the values of {literals}. --env NAME leaves them to the client.", error=True)
+    elif name == "goose" and link:
+        write_line(goose_link(server))
+    elif name == "goose":
+        write_text(goose_text(server))
+        write_line("Add it to ~/.config/goose/config.yaml, or pass --link.", error=True)
+    elif link:
+        raise Failure("A command has no link. Leave out --link, or choose vscode, cursor, lm-studio or goose.")
+    else:
+        write_text(command_text(server))
 
 
 def find_client(name: str) -> ClientProfile:
     """Return the client with a name; raise Failure with the closest name if there is none."""
     from difflib import get_close_matches
 
+    if name == "mcp-json":
+        return MCP_JSON
     if name in CLIENTS:
         return CLIENTS[name]
     similar = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name.lower(), CLIENTS, 1)), None)

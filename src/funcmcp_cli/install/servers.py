@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from packaging.requirements import Requirement
+
+from funcmcp import __version__
 from funcmcp._text.variable_files import variables_in
 from funcmcp_cli.arguments import read_header
+from funcmcp_cli.bundle.project import project_of
+from funcmcp_cli.connect import is_command
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.entries import ServerDescription
 from funcmcp_cli.targets import find, function_app_in, load
@@ -19,7 +25,12 @@ from funcmcp_cli.targets import find, function_app_in, load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from funcmcp_cli.targets import Target
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PACKAGE_RUNNERS = {"npx", "pipx", "uvx"}
+"""Programs whose first argument is the package that they run."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -40,7 +51,8 @@ def server_at(
         arguments: Arguments of the server's own.
         env: Environment variables, as ``NAME=VALUE`` or ``NAME``.
         headers: Header fields, as ``NAME:VALUE``.
-        runner: "python" for this interpreter, "uv" for ``uv run``, "auto" for uv in the projects of uv.
+        runner: "python" for this interpreter, "uv" for ``uv run``, "uvx" for an environment apart from the project's,
+            "auto" for uv in the projects of uv.
 
     Raises:
         Failure: The target has no server, or an option is not valid or not for such a server.
@@ -52,20 +64,35 @@ def server_at(
             raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
         fields = dict(read_header(text, example="X-Api-Key: ${API_KEY}") for text in headers)
         default_name = _name_of_url(target)
-        return ServerDescription(_checked_name(name or default_name), url=target, headers=fields)
+        return ServerDescription(checked_name(name or default_name), url=target, headers=fields)
     if headers:
         raise Failure("--header is for servers at a URL. A server that the client starts has --env.")
-    variables = dict(map(_variable, env))
+    variables = dict(map(variable_of, env))
+    if is_command(target):
+        return _server_of_command(shlex.split(target), name, arguments, variables)
     folder = function_app_in(target)
     if folder is None:
         return _server_of_module(target, name, arguments, variables, runner)
     if arguments:
         raise Failure("A function app takes no arguments after --. Use app settings.")
     root = folder.resolve()
+    if runner == "uvx":
+        raise Failure("--runner uvx is for Python files and modules. A function app is run by python or uv.")
     command = _command(root, runner, "host", str(root), "--stdio")
     return ServerDescription(
-        _checked_name(name or slug(root.name)), command, env=variables, advice=_advice(root, runner)
+        checked_name(name or slug(root.name)), command, env=variables, advice=_advice(root, runner)
     )
+
+
+def _server_of_command(
+    words: list[str], name: str | None, arguments: Sequence[str], variables: dict[str, str]
+) -> ServerDescription:
+    """Return the server that a command starts. It is not run."""
+    own_name = words[0]
+    if own_name in _PACKAGE_RUNNERS:
+        own_name = next((word for word in words[1:] if not word.startswith("-")), own_name)
+    default_name = slug(re.split(r"[@=\[]", own_name.rpartition("/")[2])[0])
+    return ServerDescription(checked_name(name or default_name), (*words, *arguments), env=variables)
 
 
 def _server_of_module(
@@ -80,9 +107,12 @@ def _server_of_module(
     if place.file is None and _is_local(place.module):
         variables.setdefault("PYTHONPATH", str(place.root))
     server_arguments = ("--", *arguments) if arguments else ()
-    command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
+    if runner == "uvx":
+        command = _uvx_command(place, text, *server_arguments)
+    else:
+        command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
     advice = _advice(place.root, runner)
-    return ServerDescription(_checked_name(name or slug(default_name)), command, env=variables, advice=advice)
+    return ServerDescription(checked_name(name or slug(default_name)), command, env=variables, advice=advice)
 
 
 def _advice(root: Path, runner: str) -> str:
@@ -99,7 +129,7 @@ def _is_local(module: str) -> bool:
 def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs funcmcp, with absolute paths: clients start it in a folder of their own."""
     project = _uv_project(folder)
-    uv = _uv()
+    uv = uv_program()
     if runner == "uv" and (project is None or uv is None):
         missing = "uv is not on PATH" if uv is None else f"neither {folder} nor a folder above it has a pyproject.toml"
         raise Failure(f"--runner uv is not possible: {missing}.")
@@ -113,7 +143,15 @@ def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
     return (str(Path(sys.executable).absolute()), "-m", "funcmcp", *arguments)
 
 
-def _uv() -> str | None:
+def _uvx_command(place: Target, text: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command that runs funcmcp in a separate environment, with the dependencies of the project."""
+    dependencies = map(Requirement, project_of(place).metadata.get("dependencies", []))
+    required = [str(dependency) for dependency in dependencies if dependency.name not in {"funcmcp", "funcmcp-slim"}]
+    options = [word for requirement in required for word in ("--with", requirement)]
+    return ("uvx", *options, f"funcmcp@{__version__}", "run", text, "--stdio", *arguments)
+
+
+def uv_program() -> str | None:
     """Return the path of uv: on PATH, the one that runs this command, or the one beside this interpreter."""
     for candidate in ("uv", os.environ.get("UV"), str(Path(sys.executable).parent / "uv")):
         path = shutil.which(candidate) if candidate else None
@@ -125,7 +163,7 @@ def _uv() -> str | None:
 def _advice_about_uv(folder: Path) -> str:
     """Return a sentence if a folder belongs to a project of uv, and uv is missing."""
     project = _uv_project(folder)
-    if project is None or not (project / "uv.lock").is_file() or _uv() is not None:
+    if project is None or not (project / "uv.lock").is_file() or uv_program() is not None:
         return ""
     return f"{project} has uv.lock, but uv is not on PATH: the entry starts {sys.executable}, which needs all packages."
 
@@ -161,13 +199,14 @@ def has_key(url: str) -> bool:
     return any(name.lower() == "code" for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True))
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """Return a name; raise Failure if it is not one for an entry."""
     if not _NAME.fullmatch(name):
         raise Failure(f"{name!r} is not a valid name. Use up to 64 letters, digits, hyphens and underscores.")
     return name
 
 
-def _variable(text: str) -> tuple[str, str]:
+def variable_of(text: str) -> tuple[str, str]:
     """Return the name and the value of an environment variable. Without a value, it is a reference to itself."""
     name, equals, value = text.partition("=")
     if not _VARIABLE.fullmatch(name):

@@ -387,8 +387,9 @@ class DurableHub:
         """Wait for the end of an activity or a timer, and tell its instance."""
         ending = await work
         run.open.pop(task_id, None)
-        self._deliver(run.instance.id, ending)
-        self._opened().commit()
+        # Not stored before the turn: it would run again, and a save for each of many activities takes long.
+        run.instance.inbox.append(ending)
+        run.awake.set()
 
     async def _activity(self, task: dict[str, Any], task_id: int) -> dict[str, Any]:
         """Run an activity and return the event of its end."""

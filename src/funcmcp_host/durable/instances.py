@@ -118,8 +118,9 @@ class Instance:
         return cls(**values)
 
     def record(self) -> dict[str, Any]:
-        """Return what is stored."""
-        return asdict(self)
+        """Return what is stored, which shares its values."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {**values, "parent": None if self.parent is None else asdict(self.parent)}
 
     @property
     def has_ended(self) -> bool:

@@ -150,16 +150,19 @@ class Turn:
         return self._effects
 
     def _receive(self, received: dict[str, Any]) -> None:
-        """Add an event to the history, and what follows from it whatever the function does."""
-        self._events.append(received)
+        """Add an event to the history, and what follows from it whatever the function does.
+
+        The end of a task that is not open is left out: a timer that was cancelled, or an activity that has run twice.
+        """
         kind = received["EventType"]
+        if kind in _ENDINGS and _key_of(received) not in self._open:
+            return
+        self._events.append(received)
         if kind == EventType.EVENT_RAISED:
             self._open = {key: task for key, task in self._open.items() if task.get("request") != received["Name"]}
         if kind not in _ENDINGS:
             return
-        task = self._open.pop(_key_of(received), None)
-        if task is None:
-            return
+        task = self._open.pop(_key_of(received))
         if kind in _FAILURES and task.get("retry"):
             self._wait_for_retry(task)
         elif task["kind"] == "retry" and _has_attempts_left(task["task"]):

@@ -564,3 +564,47 @@ def test_json_has_level_subject_and_text_of_each_finding(made: Path) -> None:
     findings = json.loads(funcmcp("doctor", "--json", folder=made / "triggers").stdout)
     assert {finding["level"] for finding in findings} == {"ok"}
     assert {"level": "ok", "subject": "extensionBundle", "text": "has Azure's MCP extension."} in findings
+
+
+ASGI = """
+import azure.functions as func
+
+from funcmcp.compat import FastMCP
+
+mcp = FastMCP("Shop")
+
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    \"\"\"Add two numbers.\"\"\"
+    return a + b
+
+
+app = func.AsgiFunctionApp(
+    app=mcp.http_app(path="/mcp", stateless_http=True, json_response=True), http_auth_level=func.AuthLevel.FUNCTION
+)
+"""
+
+
+def test_an_asgi_app_with_a_server_is_right(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    write("function_app.py", ASGI)(folder)
+    of_the_tool = {("warning", "add")}  # of clients
+    assert faults_in(folder) <= of_the_tool
+    change("function_app.py", "AuthLevel.FUNCTION", "AuthLevel.ANONYMOUS")(folder)
+    [text] = [finding.text for finding in examine(folder) if finding.subject == "access"]
+    assert "any caller may use it" in text
+    put("host.json", None, "extensions")(folder)
+    assert ("error", "routePrefix") in faults_in(folder)
+
+
+def test_the_root_of_a_repository_names_its_apps(made: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(made / "http", tmp_path / name)
+    [finding] = examine(tmp_path)
+    assert (finding.level, finding.subject) == ("error", "host.json")
+    assert finding.text == "is not in this folder. Its function apps are in a, b. Name the folder of the app."
+    (tmp_path / "azure.yaml").write_text("services:\n  a:\n    project: a\n  b:\n    project: ./b\n")
+    findings = [finding.text for finding in examine(tmp_path) if finding.subject == "azure.yaml"]
+    assert findings[::2] == ["deploys a, which is examined.", "deploys b, which is examined."]

@@ -75,6 +75,11 @@ DOCUMENTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         STDIO,
         {"httpUrl": URL.url, "headers": HEADERS},
     ),
+    "lm-studio": (
+        '{\n  "mcpServers": {\n    "other": {"url": "https://other.example/mcp"}\n  }\n}\n',
+        STDIO,
+        {"url": URL.url, "headers": HEADERS},
+    ),
     "opencode": (
         (
             '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "servers": {\n      // for the web\n'
@@ -121,6 +126,7 @@ FILES = {
     "cursor": ("/Users/ada/.cursor/mcp.json",) * 3,
     "devin": (*("/Users/ada/.config/devin/mcp_config.json",) * 2, f"{WINDOWS}/devin/mcp_config.json"),
     "gemini-cli": ("/Users/ada/.gemini/settings.json",) * 3,
+    "lm-studio": ("/Users/ada/.lmstudio/mcp.json",) * 3,
     "opencode": ("/Users/ada/.config/opencode/opencode.json",) * 3,
     "vscode": tuple(f"{folder}/Code/User/mcp.json" for folder in ("/Users/ada/.config", MAC, WINDOWS)),
     "windsurf": ("/Users/ada/.codeium/windsurf/mcp_config.json",) * 3,

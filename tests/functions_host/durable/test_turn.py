@@ -110,7 +110,10 @@ def test_timers_are_cancelled_and_late_events_do_no_harm() -> None:
     assert take(instance, wait, {**timer, "isCanceled": True}).cancelled == [0]
     assert instance.open == {}
     instance.inbox.append(fired(0))
+    assert EventType.TIMER_FIRED not in kinds_of(json.loads(Turn(instance).context())["history"])
     assert take(instance, wait, {**timer, "isCanceled": True}, activity()).begun == [1]
+    instance.inbox += [completed(1), completed(1)]
+    assert kinds_of(json.loads(Turn(instance).context())["history"]).count(EventType.TASK_COMPLETED) == 1
 
 
 def test_a_new_execution_keeps_events_that_it_has_not_seen() -> None:

@@ -1,0 +1,124 @@
+"""``funcmcp bundle``: pack a server into a bundle (.mcpb) that others install, and write its entry for a registry."""
+
+# ruff: noqa: PLC0415 - what the command needs is imported when it runs
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from funcmcp_cli.commands import app, examples
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.output import write_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp import MCPServer
+    from funcmcp.client import Tool
+    from funcmcp_cli.bundle.documents import Description
+    from funcmcp_cli.bundle.project import Project
+    from funcmcp_cli.targets import Target
+
+ServerFile = Annotated[str, typer.Argument(metavar="[TARGET]", help="The server, as for funcmcp run.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for the bundle and server.json.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the names of the files, and write nothing.")]
+
+
+@app.command(
+    epilog=examples("funcmcp bundle", "funcmcp bundle server.py --dry-run", "funcmcp bundle shop.server:mcp -o out")
+)
+def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: DryRun = False) -> None:
+    """Pack a server and its project into a bundle (.mcpb), and write server.json for a registry.
+
+    The bundle has the files of the project, but for those that begin with a dot, that are made from others or that may
+    be secret, and those of .gitignore and .mcpbignore. Clients install the dependencies of pyproject.toml with uv.
+    """
+    from funcmcp._serving.composition import runtime_of
+    from funcmcp_cli.bundle.archive import MANIFEST, files_in, write_bundle
+    from funcmcp_cli.bundle.documents import START, describe, manifest_for, pyproject_for, start_file
+    from funcmcp_cli.bundle.project import project_of
+    from funcmcp_cli.targets import find, load
+
+    server = load(target)
+    place = find(target)
+    project = project_of(place)
+    if not place.root.is_relative_to(project.folder):
+        raise Failure(f"{place.root} is not in the folder of {project.folder / 'pyproject.toml'}.")
+    options = runtime_of(server).server.options
+    description = describe(project, server, options.info, options.version)
+    if project.script is None:
+        files = files_in(project.folder, project.options.exclude)
+    else:
+        files = {project.script.name: project.script}
+    _check(files, place, project)
+    tools, has_prompts = asyncio.run(_features(server))
+    manifest = manifest_for(project, description, tools, has_prompts=has_prompts)
+    texts = {
+        MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
+        START: start_file(place, project, server),
+    }
+    if project.pyproject is not None:
+        texts["pyproject.toml"] = pyproject_for(project, description)
+    if dry_run:
+        for name in sorted({*files, *texts}):
+            write_line(name)
+        return
+    path = output / f"{description.name}-{description.version}.mcpb"
+    write_bundle(path, files, texts)
+    write_line(f"Wrote {path}: {len({*files, *texts})} files, {path.stat().st_size:,} bytes.")
+    _write_entry(output / "server.json", project, description, path)
+
+
+def _check(files: Mapping[str, Path], place: Target, project: Project) -> None:
+    """Raise Failure if a bundle would miss the server, its icon or what declares its dependencies."""
+    needed = [] if place.file is None else [place.file]
+    if project.pyproject is None:
+        needed.append(project.folder / "pyproject.toml")
+    included = {path.resolve() for path in files.values()}
+    for file in needed:
+        if file.resolve() not in included:
+            raise Failure(f"{file} would not be in the bundle. Change .gitignore, .mcpbignore or exclude.")
+    if project.options.icon and project.options.icon not in files:
+        raise Failure(f"The icon {project.options.icon} is not a file of the project.")
+
+
+async def _features(server: MCPServer) -> tuple[list[Tool] | None, bool]:
+    """Return the tools of a server, and whether it has prompts. The tools are None if they need what is not there."""
+    try:
+        return await server.list_tools(), bool(await server.list_prompts())
+    except Exception:  # noqa: BLE001 - a server behind another one, or a provider that needs the lifespan
+        return None, False
+
+
+def _write_entry(file: Path, project: Project, description: Description, bundle_file: Path) -> None:
+    from funcmcp_cli.bundle.documents import registry_entry
+
+    digest = hashlib.sha256(bundle_file.read_bytes()).hexdigest()
+    entry = registry_entry(project, description, digest, title=description.title)
+    if entry is None:
+        advice = (
+            "There is no server.json: a registry needs a name and a place. Set registry-name, and download-url or "
+            "remote-url, in [tool.funcmcp.bundle]; or [project.scripts] and a repository on GitHub in [project.urls]."
+        )
+        write_line(advice, error=True)
+        return
+    file.write_text(json.dumps(entry, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_line(f"Wrote {file} for {entry['name']}.")
+    if any(package["registryType"] == "pypi" for package in entry.get("packages", [])):
+        _note_missing_marker(project, str(entry["name"]))
+
+
+def _note_missing_marker(project: Project, name: str) -> None:
+    """Say what the official registry looks for in the README of a package."""
+    readme = project.metadata.get("readme")
+    file = project.folder / str(readme.get("file", "") if isinstance(readme, dict) else readme or "README.md")
+    if not file.is_file() or f"mcp-name: {name}" not in file.read_text(encoding="utf-8", errors="replace"):
+        write_line(f"The registry looks for this line in {file.name}: <!-- mcp-name: {name} -->", error=True)

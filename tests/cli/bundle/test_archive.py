@@ -1,0 +1,174 @@
+"""Files of bundles: what is packed, the same bytes each time, and archives that try to leave their folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp_cli.bundle import archive
+from funcmcp_cli.bundle.archive import files_in, read_bundle, unpack, write_bundle
+from funcmcp_cli.failure import Failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = [".env", ".git/config", "local.settings.json", "server.pem", "id_rsa", "deep/er/.netrc", "tls/site.key"]
+MADE = [
+    "__pycache__/a.pyc",
+    "dist/a.whl",
+    "venv/pyvenv.cfg",
+    "venv/lib/a.py",
+    "old.mcpb",
+    "a.egg-info/x",
+    "server.json",
+]
+
+
+def write(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+
+
+def test_files_that_may_be_secret_or_are_made_from_others_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "server.py", "data/menu.csv", *SECRET, *MADE, "server.json")
+    (tmp_path / "link.txt").symlink_to("/etc/hostname")
+    (tmp_path / "link").symlink_to("/etc")
+    assert list(files_in(tmp_path, [])) == ["data/menu.csv", "server.py"]
+
+
+def test_ignore_files_and_the_option_leave_files_out(tmp_path: Path) -> None:
+    write(tmp_path, "server.py", "a.txt", "b/c.txt", "notes.md", "big.bin")
+    (tmp_path / ".gitignore").write_text("*.bin\n")
+    (tmp_path / ".mcpbignore").write_text("b/\n")
+    assert list(files_in(tmp_path, ["notes.md"])) == ["a.txt", "server.py"]
+
+
+def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "a.py", "b/run.sh")
+    (tmp_path / "b/run.sh").chmod(0o755)
+    bundles = []
+    for number in (1, 2):
+        os.utime(tmp_path / "a.py", (number * 10**9, number * 10**9))
+        file = tmp_path / f"out{number}" / "a.mcpb"
+        write_bundle(file, {"a.py": tmp_path / "a.py", "b/run.sh": tmp_path / "b/run.sh"}, {"manifest.json": "{}"})
+        bundles.append(file.read_bytes())
+    assert bundles[0] == bundles[1]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    write_bundle(tmp_path / "c.mcpb", {}, {"manifest.json": "{}"})
+    with zipfile.ZipFile(tmp_path / "c.mcpb") as bundle:
+        assert bundle.infolist()[0].date_time[:3] == (2023, 11, 14)
+
+
+def test_a_bundle_is_unpacked_as_it_was_packed(tmp_path: Path) -> None:
+    write(tmp_path / "in", "a.py", "b/run.sh")
+    (tmp_path / "in/b/run.sh").chmod(0o755)
+    write_bundle(tmp_path / "a.mcpb", files_in(tmp_path / "in", []), {"manifest.json": "{}", "a.py": "new"})
+    assert read_bundle(tmp_path / "a.mcpb") == (b"{}", ["a.py", "b/run.sh", "manifest.json"])
+    write(tmp_path / "out", "earlier.txt")
+    unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    names = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*"))
+    assert names == ["a.py", "b", "b/run.sh", "manifest.json"]
+    assert (tmp_path / "out/a.py").read_text() == "new"
+    assert os.access(tmp_path / "out/b/run.sh", os.X_OK)
+    assert not os.access(tmp_path / "out/a.py", os.X_OK)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mcpb", "in", "out"]
+
+
+def entry(name: str, mode: int = stat.S_IFREG | 0o644) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo("x")
+    info.filename = name
+    info.create_system = 3
+    info.external_attr = mode << 16
+    return info
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil", "a/../../evil", "/etc/evil", "a\\..\\evil", "C:evil", "a//b", "./a", "nul", "a/com1.txt", "a.",
+        "a /b", "manifest.json\x00", "Manifest.json", "",
+    ],
+)  # fmt: skip
+def test_a_name_that_leads_elsewhere_or_is_there_twice_is_refused(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "a.mcpb", "w") as bundle:
+        bundle.writestr("manifest.json", "{}")
+        bundle.writestr(entry(name), "evil")
+    raw = (tmp_path / "a.mcpb").read_bytes()
+    if "\x00" in name:  # zipfile cuts names at a NUL when it reads, so the name is there twice
+        assert b"\x00" in raw
+    with pytest.raises(Failure, match=r"leads elsewhere or is there twice"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mcpb"]
+
+
+@pytest.mark.parametrize("mode", [stat.S_IFLNK | 0o777, stat.S_IFIFO | 0o644, stat.S_IFCHR | 0o644])
+def test_links_and_devices_are_refused(tmp_path: Path, mode: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.mcpb", "w") as bundle:
+        bundle.writestr("manifest.json", "{}")
+        bundle.writestr(entry("link", mode), "/etc/passwd")
+    with pytest.raises(Failure, match=r"has a link or a device: 'link'"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_and_a_folder_of_one_name_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.mcpb", "w") as bundle:
+        bundle.writestr("a", "1")
+        bundle.writestr("a/b", "2")
+    with pytest.raises(Failure, match=r"can't be unpacked"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_that_is_larger_than_it_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_BYTES", 3 * 1024 * 1024)
+    with zipfile.ZipFile(tmp_path / "a.mcpb", "w", zipfile.ZIP_DEFLATED) as bundle:
+        for number in range(4):
+            bundle.writestr(f"{number}", bytes(1024 * 1024))
+    with pytest.raises(Failure, match=r"has more than 3 MiB"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mcpb"]
+    monkeypatch.setattr(archive, "MAX_FILES", 3)
+    with pytest.raises(Failure, match=r"has more than 3 files"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    with pytest.raises(Failure, match=r"more than 3 files or 1 GiB"):
+        write_bundle(tmp_path / "b.mcpb", dict.fromkeys("abcd", tmp_path), {})
+
+
+def test_what_is_not_a_bundle_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.mcpb").write_text("text")
+    with zipfile.ZipFile(tmp_path / "b.mcpb", "w") as bundle:
+        bundle.writestr("a", "1")
+    with zipfile.ZipFile(tmp_path / "c.mcpb", "w") as bundle:
+        bundle.writestr("manifest.json", " " * (1024 * 1024 + 1))
+    for name, message in (
+        ("a", r"a\.mcpb is not a bundle \(\.mcpb\)"),
+        ("b", r"it has no manifest\.json"),
+        ("c", r"more than 1 MiB"),
+        ("d", r"d\.mcpb is not a bundle"),
+    ):
+        with pytest.raises(Failure, match=message):
+            read_bundle(tmp_path / f"{name}.mcpb")
+    with pytest.raises(Failure, match=r"is not a bundle"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_or_encrypted_file_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.mcpb", "w") as bundle:
+        bundle.writestr("manifest.json", "{" + "1" * 100)
+    data = bytearray((tmp_path / "a.mcpb").read_bytes())
+    data[60] ^= 1
+    (tmp_path / "b.mcpb").write_bytes(data)
+    with pytest.raises(Failure, match=r"is not a bundle \(\.mcpb\): Bad CRC"):
+        unpack(tmp_path / "b.mcpb", tmp_path / "out")
+    place = bytes(data).index(b"PK\x01\x02") + 8
+    data[place] |= 1
+    (tmp_path / "c.mcpb").write_bytes(data)
+    with pytest.raises(Failure, match=r"is encrypted"):
+        unpack(tmp_path / "c.mcpb", tmp_path / "out")
