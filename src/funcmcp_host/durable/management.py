@@ -12,10 +12,12 @@ import uuid
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, quote
 
+from funcmcp._protocol.codec import InvalidJSONError
 from funcmcp_host.durable.answers import AnswerError
 from funcmcp_host.durable.hub import ConflictError, UnknownFunctionError
 from funcmcp_host.durable.store import StoreError
 from funcmcp_host.durable.turn import EntityRequest, entity_id
+from funcmcp_host.json_texts import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -242,7 +244,9 @@ def _decoded(body: bytes) -> Any:
     if not body.strip():
         return None
     try:
-        return json.loads(body)
+        return loads(body)
+    except InvalidJSONError:
+        raise
     except ValueError:
         raise ValueError("The body must be JSON.") from None
 
