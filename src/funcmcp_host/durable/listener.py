@@ -84,8 +84,8 @@ class Listener:
             await _send(send, 413, f"The body must have at most {_MAX_BODY} bytes.")
             return
         query = scope["query_string"].decode("latin-1")
-        status, content, _ = self._answer(scope["method"], path[len(self._prefix) :], query, bytes(body))
-        await _send(send, status, content)
+        reply = self._answer(scope["method"], path[len(self._prefix) :], query, bytes(body))
+        await _send(send, reply.status, reply.content)
 
 
 async def _send(send: Any, status: int, content: Any) -> None:
