@@ -73,7 +73,7 @@ def decode(json_text: bytes, nesting: int = MAX_DEPTH, values: int | None = None
     except ValueError as error:
         raise InvalidJSONError(_reason_for(str(error))) from None
     if json_text.count(b"[") + json_text.count(b"{") > nesting:
-        check_depth(value, nesting)
+        _check_depth(value, nesting)
     # from_json() silently keeps the last of two equal member names and turns 1e999 into Infinity. Encoding the value
     # again exposes both: a duplicate name shrinks the text, an overflow becomes "Infinity". This is cheaper than
     # walking the value. Where the quick comparison is inconclusive (escapes, odd white space), the slow parser decides.
@@ -227,7 +227,7 @@ def _well_formed_value(
     return value
 
 
-def check_depth(value: Any, limit: int) -> None:
+def _check_depth(value: Any, limit: int) -> None:
     """Raise InvalidJSONError if a value is nested more than *limit* levels deep."""
     level = [value]
     for _ in range(limit + 1):

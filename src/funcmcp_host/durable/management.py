@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, quote
 
-from funcmcp._protocol.codec import InvalidJSONError
 from funcmcp_host.durable.answers import AnswerError
 from funcmcp_host.durable.hub import ConflictError, UnknownFunctionError
 from funcmcp_host.durable.instances import public_history
 from funcmcp_host.durable.store import StoreError
 from funcmcp_host.durable.turn import EntityRequest, entity_id
-from funcmcp_host.json_texts import loads
+from funcmcp_host.json_texts import NestingError, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -267,7 +266,7 @@ def _decoded(body: bytes) -> Any:
         return None
     try:
         return loads(body)
-    except InvalidJSONError:
+    except NestingError:
         raise
     except ValueError:
         raise ValueError("The body must be JSON.") from None
