@@ -294,12 +294,12 @@ def _setting(value: object) -> str:
 
 def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "").lower()
+    language = language_of(path)
     if not runtime:
         if is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
             runtime = "python"
-        elif (path / "package.json").is_file():
+        elif language is None and (path / "package.json").is_file():
             runtime = "node"
-    language = language_of(path)
     if not runtime and language is not None:
         raise FolderError(f"The app in {path} is in {language}. funcmcp host runs it with --worker COMMAND only.")
     if not runtime:
