@@ -1,6 +1,6 @@
 """The rules about custom handlers: the program, the requests that it gets, and the settings that it needs.
 
-`forwarding` and `routes_in` read host.json for the rules and for `funcmcp host`.
+`forwarding`, `routes_in` and `invoked_functions` read the app for the rules and for `funcmcp host`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from funcmcp._adapters.azure.settings import SELF_HOSTED_PROFILE, at, has_self_hosted_profile
 from funcmcp._text.files import is_file
-from funcmcp_host.app_rules.model import is_true
+from funcmcp_host.app_rules.model import is_true, kind_of
 from funcmcp_host.app_rules.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp_host.app_rules.model import App
+    from funcmcp_host.app_rules.model import App, AppFunction
     from funcmcp_host.app_rules.rule import Faults
 
 _CUSTOM_HANDLERS = "https://learn.microsoft.com/azure/azure-functions/functions-custom-handlers"
@@ -82,6 +82,35 @@ def trigger_levels(app: App) -> dict[str, str]:
     return levels
 
 
+def invoked_functions(app: App) -> list[str]:
+    """Return the functions whose invocations a custom handler gets as JSON, and not as HTTP requests.
+
+    With "triggers", that a function without an output ``http`` is forwarded too is not so on Azure; a rule says it.
+    """
+    kind = forwarding(app.host)
+    if not app.has_custom_handler or kind == "routes" or at(app.host, "customHandler", _MISSPELT) is not None:
+        return []
+    names = {folder.name for folder in app.folders}
+    return [
+        function.name
+        for function in app.functions
+        if function.name in names and _has_trigger(function) and not (kind == "triggers" and _is_plain(function))
+    ]
+
+
+def _has_trigger(function: AppFunction) -> bool:
+    return any(kind_of(binding).endswith("trigger") for binding in function.bindings)
+
+
+def _is_plain(function: AppFunction) -> bool:
+    return function.http_trigger is not None and _kinds_beside(function) <= {"http"}
+
+
+def _kinds_beside(function: AppFunction) -> set[str]:
+    """Return the types of a function's bindings beside its HTTP trigger."""
+    return {kind_of(binding) for binding in function.bindings if binding is not function.http_trigger}
+
+
 def _description(app: App) -> Any:
     return at(app.host, "customHandler", "description")
 
@@ -124,7 +153,8 @@ def _script_names(app: App) -> list[str]:
 
 
 def _unforwarded(app: App) -> Faults:
-    if not app.has_custom_handler or forwarding(app.host) is not None or any(_unknown_profiles(app)):
+    is_forwarding = forwarding(app.host) is not None or bool(invoked_functions(app))
+    if not app.has_custom_handler or is_forwarding or any(_unknown_profiles(app)):
         return
     misspelt = f" {_MISSPELT} is not one of them." if at(app.host, "customHandler", _MISSPELT) is not None else ""
     yield (
@@ -137,9 +167,35 @@ def _unforwarded(app: App) -> Faults:
 
 
 def _missing_triggers(app: App) -> Faults:
-    broken = any(folder.error for folder in app.folders)
+    broken = any(folder.error for folder in app.folders) or bool(invoked_functions(app))
     if app.has_custom_handler and forwarding(app.host) == "triggers" and not trigger_levels(app) and not broken:
         yield "function.json", "is missing: without an HTTP trigger in one, no request reaches the handler."
+
+
+def _routes_as_json(app: App) -> Faults:
+    invoked = invoked_functions(app)
+    for function in app.functions:
+        trigger = function.http_trigger
+        if trigger is not None and function.name in invoked and "{*" in str(trigger.get("route") or ""):
+            yield (
+                f"{function.name}/function.json",
+                (
+                    "has a route for many paths, whose requests the program gets as JSON. A server of MCP needs "
+                    f'"configurationProfile": "{SELF_HOSTED_PROFILE}" in host.json.'
+                ),
+            )
+
+
+def _missing_responses(app: App) -> Faults:
+    names = {folder.name for folder in app.folders}
+    if not app.has_custom_handler or forwarding(app.host) != "triggers":
+        return
+    for function in app.functions:
+        if function.name in names and function.http_trigger is not None and not _kinds_beside(function):
+            yield (
+                f"{function.name}/function.json",
+                'has no output of the type "http", without which Azure sends the requests as JSON. Add it.',
+            )
 
 
 def _broken_triggers(app: App) -> Faults:
@@ -213,8 +269,11 @@ RULES = (
         "handler-forwarding",
         "handler",
         "error",
-        "`customHandler` without the profile, `http.enableProxying`, `http.routes` or a flag that forwards requests",
-        "The program gets invocations as JSON, and no requests of MCP.",
+        (
+            "`customHandler` without the profile, `http.enableProxying`, `http.routes`, a flag that forwards requests "
+            "or a `function.json` with a trigger"
+        ),
+        "Nothing reaches the program.",
         f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`',
         _SELF_HOSTED,
         _unforwarded,
@@ -223,11 +282,31 @@ RULES = (
         "handler-triggers",
         "handler",
         "error",
-        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest` without an HTTP trigger in a `function.json`",
+        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest` without a trigger in a `function.json`",
         "No path leads to the program.",
         "a `function.json` with an HTTP trigger",
         _CUSTOM_HANDLERS,
         _missing_triggers,
+    ),
+    Rule(
+        "handler-routes",
+        "handler",
+        "warning",
+        "an HTTP trigger with a route such as `{*path}` and no flag that forwards requests",
+        "The program gets `POST /FUNCTION` with JSON, and no requests of MCP.",
+        f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`, or the flag',
+        _CUSTOM_HANDLERS,
+        _routes_as_json,
+    ),
+    Rule(
+        "handler-responses",
+        "handler",
+        "warning",
+        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest`, and a function with an HTTP trigger alone",
+        "Azure sends its requests as JSON, because it has no output `http`. Here they are forwarded.",
+        "an output of the type `http`",
+        "https://github.com/Azure/azure-functions-host/blob/v4.x/src/WebJobs.Script/Extensions/FunctionMetadataExtensions.cs",
+        _missing_responses,
     ),
     Rule(
         "handler-function-files",
