@@ -28,10 +28,17 @@ BY_HAND = {"mcp"}
 _MIXIN = {"funcmcp._compat.mixin": ["MCPMixin", "mcp_prompt", "mcp_resource", "mcp_tool"]}
 _MANAGER = {"funcmcp._compat.component_routes": ["set_up_component_manager"]}
 EXTRAS: dict[str, dict[str, list[str]]] = {
-    "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillsDirectoryProvider"]},
+    "fastmcp.skills": {"funcmcp._compat.skills": ["SkillFile", "SkillManifest", "SkillResource"]},
+    "fastmcp.skills.skill": {"funcmcp._compat.skills": ["SkillFile", "SkillManifest"]},
+    "fastmcp.skills.models": {"funcmcp._compat.skills": ["SkillResource"]},
+    "fastmcp.skills.provider": {"funcmcp._compat.agent_skills": ["SkillFileResource", "SkillsDirectoryProvider"]},
+    "fastmcp.server.extensions": {
+        "funcmcp._compat.extensions": ["read_client_extension_settings"],
+        "funcmcp.compat.mcp": ["MethodBinding"],
+    },
     "fastmcp": {
         "funcmcp._compat.global_settings": ["Settings", "settings"],
-        "funcmcp.compat": ["FastMCPApp"],
+        "funcmcp.compat": ["FastMCPApp", "Skill"],
         "funcmcp.compat.fastmcp.client": ["Client"],
     },
     "fastmcp.decorators": {"funcmcp._compat.standalone": ["get_fastmcp_meta"]},
@@ -54,6 +61,21 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
             "tool_identity",
         ],
     },
+    "fastmcp.server.sessions": {
+        "funcmcp._compat.sessions": [
+            "CurrentSession",
+            "InvalidSession",
+            "OptionalCurrentSession",
+            "SESSION_ID_DESCRIPTION",
+            "SessionAuthError",
+            "SessionId",
+            "create_session",
+            "current_principal",
+            "end_session",
+            "session_id_parameter_names",
+            "session_storage_key",
+        ],
+    },
     "fastmcp.utilities.lifespan": {"funcmcp._compat.lifespans": ["combine_lifespans"]},
     "fastmcp.utilities.tests": {
         "funcmcp._compat.global_settings": ["temporary_settings"],
@@ -69,6 +91,17 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.contrib.component_manager": _MANAGER,
     "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "mcp.server": {
+        "funcmcp._compat.middleware_adapters": ["ServerRequestContext"],
+    },
+    "mcp.server.auth.settings": {
+        "funcmcp._compat.sdk_settings": ["AuthSettings", "ClientRegistrationOptions", "RevocationOptions"],
+    },
+    "mcp.server.context": {
+        "funcmcp._compat.middleware_adapters": ["CallNext", "HandlerResult", "ServerRequestContext"],
+    },
+    "mcp.server.session": {"funcmcp._compat.context": ["ServerSession"]},
+    "mcp.server.transport_security": {"funcmcp._compat.sdk_settings": ["TransportSecuritySettings"]},
     "mcp.shared.exceptions": {"funcmcp": ["MCPError"]},
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
@@ -131,8 +164,11 @@ CLIENTS = [
     "mcp.client.streamable_http",
     "mcp.client.subscriptions",
     "mcp.client.websocket",
+    "mcp.shared.auth",
 ]
-"""Modules of the originals' clients, of all versions. In the trees they are those of the package that is installed."""
+"""Modules of the originals' clients, and of the forms of OAuth messages, of all versions.
+
+In the trees they are those of the package that is installed."""
 
 
 def trees() -> dict[Path, str]:

@@ -10,6 +10,7 @@ _OTHER_THREADS = re.compile(r"asyncio\.to_thread|run_in_executor|ThreadPoolExecu
 
 ALLOWED = {
     "funcmcp/_compat/resource_kinds.py": "reads a file of the author outside of a request",
+    "funcmcp/_compat/agent_skills.py": "reads the skills of a folder again, once in a request",
     "funcmcp/_compat/file_provider.py": "imports files of the author again, one request at a time",
     "funcmcp/_compat/sdk_components.py": "reads a file of the author outside of a request",
     "funcmcp/_providers/files.py": "looks for files that have changed, at most once in a second",

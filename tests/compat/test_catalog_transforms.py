@@ -106,7 +106,7 @@ async def test_transforms_of_funcmcp_work_in_place_of_those_of_fastmcp() -> None
     ("name", "advice"),
     [
         ("Approval", "confirm="),
-        ("SessionId", r"funcmcp\.state\.StateHandle"),
+        ("EventStore", r"MCPServer\(sessions="),
     ],
 )
 def test_a_name_of_fastmcp_leads_to_that_of_funcmcp(name: str, advice: str) -> None:

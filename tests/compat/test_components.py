@@ -267,6 +267,22 @@ async def test_a_tool_is_dumped_converts_values_and_runs_without_a_server() -> N
     assert (copied.structured_content, copied.meta) == ({"b": 1}, {"c": 2})
 
 
+def test_a_class_of_an_author_has_the_attributes_that_it_declares() -> None:
+    class Multiplied(Tool):
+        factor: int
+        tries: list[int] = []  # noqa: RUF012 - as authors of FastMCP write it
+        _private: int
+
+        async def run(self, arguments: dict[str, Any]) -> ToolResult:
+            return ToolResult(structured_content={"value": arguments["a"] * self.factor})
+
+    tool = Multiplied(name="multiply", factor=3)
+    assert (tool.factor, tool.tries) == (3, [])
+    assert tool.tries is not Multiplied.tries
+    with pytest.raises(TypeError, match="Multiplied needs factor="):
+        Multiplied(name="multiply")
+
+
 class Greeting(Prompt):
     """A prompt without a function."""
 

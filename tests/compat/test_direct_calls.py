@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import uuid
+from typing import Any
 
 import pytest
 
-from funcmcp.compat import FastMCP, NotFoundError, ToolError
+from funcmcp.compat import FastMCP, Middleware, NotFoundError, ToolError
 
 MARK = {"fastmcp": {"wrap_result": True}}
 
@@ -39,3 +40,20 @@ async def test_calls_in_the_process_return_and_raise_what_fastmcp_does() -> None
         await mcp.call_tool("unknown")
     with pytest.raises(ToolError, match=r"^Error calling tool 'slow': Tool 'slow' execution timed out after 0.01s$"):
         await mcp.call_tool("slow")
+
+
+async def test_a_circle_of_causes_ends_a_call() -> None:
+    mcp = FastMCP("shop")
+
+    class Circular(Middleware):
+        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+            error = ToolError("round and round")
+            raise error from error
+
+    @mcp.tool
+    async def add() -> int:
+        return 1
+
+    mcp.add_middleware(Circular())
+    with pytest.raises(ToolError, match="round and round"):
+        await mcp.call_tool("add")

@@ -9,7 +9,8 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
-from funcmcp.compat import FastMCP
+from funcmcp.compat import FastMCP, MCPServer
+from funcmcp.compat.mcp.server.transport_security import TransportSecuritySettings
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -39,6 +40,20 @@ async def test_an_asgi_transport_is_answered_under_its_own_host() -> None:
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
         assert (await client.get("/health")).status_code == 200
         assert (await client.get("/health", headers={"host": "evil.example"})).status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("server", "host"),
+    [
+        (MCPServer("shop"), "localhost"),
+        (FastMCP("shop", transport_security=TransportSecuritySettings(allowed_hosts=["a.example"])), "a.example"),
+    ],
+)
+def test_a_server_of_the_sdk_and_one_with_hosts_check_the_host_in_tests_too(server: FastMCP, host: str) -> None:
+    with TestClient(server.http_app()) as client:
+        assert client.post("/mcp", json={}).status_code == 421
+    with TestClient(server.http_app(), base_url=f"http://{host}") as client:
+        assert client.post("/mcp", json={}).status_code == 400
 
 
 def scope(**changes: Any) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,6 +35,12 @@ from funcmcp.compat import (
 from funcmcp.content import Text
 from funcmcp.middleware import log_requests
 from funcmcp.testing import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from funcmcp.compat.mcp.server.context import CallNext as SDKCallNext
+    from funcmcp.compat.mcp.server.context import HandlerResult, ServerRequestContext
 
 pytestmark = pytest.mark.branches("Notifications of clients reach those who listen.")
 
@@ -170,6 +177,45 @@ async def test_middleware_functions_of_the_sdk() -> None:
     async with Client(mcp) as client:
         with pytest.raises(MCPError, match="Unknown tool: other"):
             await client.call_tool("other")
+
+
+async def test_middleware_of_the_sdk_is_for_messages_of_clients() -> None:
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[int]:
+        yield 1
+
+    mcp, seen = MCPServer("s", lifespan=lifespan), list[str]()
+
+    @mcp.tool()
+    def present() -> str:
+        return "yes"
+
+    async def record(ctx: ServerRequestContext, call_next: SDKCallNext) -> HandlerResult:
+        seen.append(f"{ctx.method} {ctx.lifespan_context}")
+        return await call_next(ctx)
+
+    mcp.middleware.append(record)
+    assert (await mcp.call_tool("present")).content[0].text == "yes"  # a call without a client, before the lifespan
+    assert seen == []
+    async with Client(mcp) as client:
+        await client.call_tool("present")
+    assert seen[-1] == "tools/call 1"
+
+
+async def test_the_cause_of_an_error_of_middleware_of_the_sdk_is_not_the_error_itself() -> None:
+    mcp, errors = MCPServer("s"), list[BaseException]()
+
+    async def fail(ctx: Any, call_next: Any) -> Any:
+        if ctx.method == "tools/list":
+            errors.append(ValueError("no"))
+            raise errors[0]
+        return await call_next(ctx)
+
+    mcp.middleware.append(fail)
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError):
+            await client.list_tools()
+    assert errors[0].__cause__ is None
 
 
 async def test_middleware_filters_by_tags_and_changes_results_in_place() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from email import policy
+from email.parser import BytesParser
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -134,6 +136,37 @@ async def test_arguments_have_the_names_that_fastmcp_gives_them(
     async with Client(posting(schema)) as session:
         result = await session.call_tool("put", arguments)
     assert result["structuredContent"] == {"path": "/1", "body": body}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "tags", "parts"),
+    [
+        (None, ["a", "b"], ["a", "b"]),
+        ({"style": "form", "explode": True, "headers": {}}, ["a"], ["a"]),
+        (None, [], ["[]"]),
+        (None, ["a", 1], ["['a', 1]"]),
+        ({"explode": False}, ["a", "b"], ["['a', 'b']"]),
+        ({"contentType": "application/json"}, ["a"], ["['a']"]),
+    ],
+)
+async def test_lists_in_a_form_with_files_are_sent_as_fastmcp_does(
+    encoding: dict[str, Any] | None, tags: list[Any], parts: list[str]
+) -> None:
+    media: dict[str, Any] = {"schema": {"type": "object", "properties": {"tags": {"type": "array", "items": {}}}}}
+    if encoding is not None:
+        media["encoding"] = {"tags": encoding}
+    operation = {"operationId": "put", "requestBody": {"content": {"multipart/form-data": media}}}
+    document = {"openapi": "3.1.0", "info": {"title": "T", "version": "1"}, "paths": {"/": {"put": operation}}}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        text = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode() + request.content
+        message = BytesParser(policy=policy.default).parsebytes(text)
+        return httpx2.Response(200, json=[part.get_content() for part in message.iter_parts()])
+
+    http = httpx2.AsyncClient(base_url="https://api.example", transport=httpx2.MockTransport(answer))
+    async with Client(FastMCP.from_openapi(document, http)) as session:
+        result = await session.call_tool("put", {"tags": tags})
+    assert result["structuredContent"] == {"result": parts}
 
 
 async def test_a_function_changes_components() -> None:

@@ -8,10 +8,13 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pydantic
 import pytest
 
-from funcmcp.compat import Context, FastMCP, MCPServer, ToolError
+from funcmcp.compat import AcceptedElicitation, Context, FastMCP, MCPServer, ToolError
 from funcmcp.compat.mcp import client as sdk
+from funcmcp.compat.mcp import types
+from funcmcp.compat.mcp.shared.exceptions import MCPError
 from funcmcp.compat.mcp.shared.memory import create_connected_server_and_client_session
 from tests.patience import PATIENCE
 from tests.requirements import require
@@ -102,3 +105,37 @@ async def test_a_session_of_the_sdk_connects_to_a_server() -> None:
     async with create_connected_server_and_client_session(mcp) as session:
         assert [tool.name for tool in (await session.list_tools()).tools] == ["add"]
         assert (await session.call_tool("add", {"first": 1})).structured_content == {"result": 2}
+
+
+class Confirmation(pydantic.BaseModel):
+    ok: bool
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_client_of_the_sdk_takes_and_raises_objects_of_compat(mode: str) -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.tool()
+    async def buy(ctx: Context) -> str:
+        answer = await ctx.elicit("Really?", Confirmation)
+        return str(answer.data.ok) if isinstance(answer, AcceptedElicitation) else answer.action
+
+    @mcp.tool()
+    async def fail() -> str:
+        raise MCPError(types.INVALID_PARAMS, "no such dish")
+
+    @mcp.completion()
+    async def complete(ref: Any, argument: Any, context: Any) -> Any:
+        return types.Completion(values=[ref.name, argument.value])
+
+    async def answer(context: Any, params: Any) -> Any:
+        return types.ElicitResult(action="accept", content={"ok": True})
+
+    async with sdk.Client(mcp, elicitation_callback=answer, mode=mode) as client:
+        assert (await client.call_tool("buy", {})).content[0].text == "True"
+        with pytest.raises(MCPError, match="no such dish") as failure:
+            await client.call_tool("fail", {})
+        assert failure.value.code == types.INVALID_PARAMS
+        reference = types.PromptReference(type="ref/prompt", name="menu")
+        completed = await client.complete(reference, {"name": "dish", "value": "So"})
+        assert completed.completion.values == ["menu", "So"]

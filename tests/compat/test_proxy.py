@@ -154,3 +154,49 @@ def test_clients_of_proxies_take_the_type_of_a_transport() -> None:
 def test_the_sign_in_of_a_client_is_not_dropped() -> None:
     with pytest.raises(TypeError, match="auth"):
         _target_of(Transport(url="http://127.0.0.1:1/mcp", headers={}, auth=object()))
+
+
+@pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
+async def test_a_client_of_a_proxy_has_its_era_and_introduces_itself(mode: str, revision: str) -> None:
+    backend = FastMCP("Backend")
+
+    @backend.tool
+    def who(context: compat.Context) -> str:
+        native = context.session.client_params
+        return f"{context.protocol_version} {native.client_info.name}"
+
+    info = {"name": "proxy-backend", "version": "1.0"}
+    client = ProxyClient(backend, mode=mode, client_info=info).new()
+    proxy = FastMCPProxy(client_factory=lambda: client)
+    async with Client(proxy) as session:
+        assert (await session.call_tool("who")).content[0].text == f"{revision} proxy-backend"
+
+
+REVIEW = compat.Skill(name="review", description="Review.", instructions="# Review\n", files={"notes.md": "one\n"})
+
+
+async def test_the_skills_of_a_backend_are_passed_on_where_that_is_chosen() -> None:
+    backend = FastMCP("Backend", providers=[compat.SkillCatalogProvider([REVIEW])])
+    async with Client(create_proxy(backend)) as client:
+        assert await client.list_resources()
+        assert "extensions" not in client.capabilities
+    refused: set[str] = set()
+    proxy = FastMCP(
+        "Proxy", middleware=[compat.AuthMiddleware(auth=lambda item: str(item.component.uri) not in refused)]
+    )
+    proxy.add_provider(ProxyProvider(lambda: ProxyClient(backend), skills=True))
+    proxy.add_middleware(compat.ResponseCachingMiddleware())
+    async with Client(proxy, headers={"x-client": "test"}) as client:
+        (skill,) = await client.list_skills()
+        assert skill.uri == "skill://review/SKILL.md"
+        assert (await client.read_skill(skill)).is_verified
+        refused.add("skill://review/notes.md")
+        assert await client.list_skills() == []
+
+
+async def test_a_skill_of_a_backend_whose_file_is_served_here_is_hidden() -> None:
+    backend = FastMCP("Backend", providers=[compat.SkillCatalogProvider([REVIEW])])
+    proxy = create_proxy(backend, skills=True)
+    proxy.resource("skill://review/notes.md")(lambda: "other")
+    async with Client(proxy) as client:
+        assert await client.list_skills() == []

@@ -59,7 +59,7 @@ _CLIENT = {
 }
 """Modules of a package's client that have names of `funcmcp.compat`, beside those of the whole package."""
 _CLIENT_NAMES = frozenset({"Client", "FastMCPTransport", "infer_transport"})
-_STAYING = ("mcp.types", "mcp_types")
+_STAYING = ("mcp.types", "mcp_types", "fastmcp.skills.models", "fastmcp.skills.skill")
 """Modules with the types that the peers' clients return, which stay theirs."""
 _READ = """
 import importlib, json, pkgutil, sys
@@ -79,8 +79,10 @@ def compat_modules(package: str) -> dict[str, frozenset[str]]:
         is_client = module.startswith(f"{package}.client")
         if is_client and module not in {f"{package}.client", *_CLIENT[package]}:
             continue
+        if module == "fastmcp.skills":  # whose names are such types
+            continue
         if not module.startswith(_STAYING):
-            modules[module] = _CLIENT_NAMES if is_client else frozenset(names)
+            modules[module] = _CLIENT_NAMES if is_client else frozenset(names) - {"Skill"}
     if package == "mcp":  # whose other names are types
         modules["mcp"] = frozenset({"Client"})
     return modules

@@ -400,3 +400,55 @@ async def test_a_server_that_is_another_version_now_is_asked_again_when_its_list
             await upstream.list(None)
             after = await use()
     assert (before == "no session", after == "no session") == (first != "handshake", first == "handshake")
+
+
+# The option `era`, and how the server introduces itself
+
+
+def introducing() -> funcmcp.MCPServer:
+    """Return a server of both eras whose tool says in which revision it was called, and by whom."""
+    mcp = funcmcp.MCPServer("Introducing")
+
+    @mcp.tool
+    def who(context: funcmcp.Context) -> str:
+        return f"{context.protocol_version} {context.client_info.get('name')}"
+
+    return mcp
+
+
+@pytest.mark.parametrize(
+    ("era", "expected"),
+    [
+        (None, {"2025-11-25": "2025-11-25", "2026-07-28": "2026-07-28"}),
+        ("handshake", {"2025-11-25": "2025-11-25", "2026-07-28": "2025-11-25"}),
+        ("newest", {"2025-11-25": "2026-07-28", "2026-07-28": "2026-07-28"}),
+    ],
+)
+async def test_an_author_chooses_the_era_of_an_upstream(era: Any, expected: dict[str, str]) -> None:
+    gateway = funcmcp.MCPServer("Gateway")
+    gateway.mount(Upstream(introducing(), era=era, client_info={"name": "gateway", "version": "1.0"}))
+    for revision, other in expected.items():
+        async with Client(gateway, revision=revision) as client:
+            assert (await client.call_tool("who")).content[0].text == f"{other} gateway"
+
+
+async def test_an_upstream_without_the_newest_revision_has_sessions() -> None:
+    old = funcmcp.MCPServer("Old", protocol=funcmcp.ProtocolOptions(revisions=["2025-11-25"]))
+
+    @old.tool
+    def work() -> str:
+        return "done"
+
+    gateway = funcmcp.MCPServer("Gateway")
+    gateway.mount(Upstream(old, era="newest"))
+    async with Client(gateway) as client:
+        assert (await client.call_tool("work")).content[0].text == "done"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({"era": "old"}, "era must be 'handshake', 'newest' or None"), ({"client_info": {"name": "a"}}, "needs a name")],
+)
+def test_an_era_or_an_introduction_that_is_not_valid_is_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Upstream(introducing(), **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,9 @@ from funcmcp.upstreams import Upstream
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.upstreams.scripted_lists import CAPABILITIES, Scripted, tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 
@@ -470,3 +473,22 @@ async def test_a_slow_optional_server_delays_a_list_for_a_time_only(monkeypatch:
             if "tools" in change.method:
                 break
     assert [item.name for item in await mcp.list_tools()] == ["local", "up_a"]
+
+
+async def test_the_skills_of_an_upstream_are_passed_on_where_the_author_chooses_that(tmp_path: Path) -> None:
+    folder = tmp_path / "deploy"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: deploy\ndescription: Deploy.\n---\n# Deploy\n")
+    (folder / "notes.md").write_text("Notes")
+    upstream = MCPServer("upstream")
+    upstream.add_skills(folder)
+    with_skills, without = MCPServer("with"), MCPServer("without")
+    with_skills.mount(Upstream(upstream, skills=True), prefix="up")
+    without.mount(Upstream(upstream))
+    async with Client(with_skills) as client:
+        (skill,) = await client.list_skills()
+        assert skill.uri == "skill://up/deploy/SKILL.md"
+        assert (await client.read_skill(skill)).is_verified
+    async with Client(without) as client:
+        await client.list_resources()
+        assert "extensions" not in client.capabilities

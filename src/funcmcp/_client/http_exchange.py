@@ -43,6 +43,7 @@ _PART_BYTES = 256
 """Bytes that each part of a body counts in addition to its length: a server may send every byte as its own chunk."""
 
 _MAX_REDIRECTS = 5
+_MAX_CAUSES = 10
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
 _NO_STREAMABLE_HTTP = frozenset({400, 404, 405})
 """Statuses of ``initialize`` after which an endpoint may be one of HTTP+SSE."""
@@ -450,9 +451,11 @@ def _has_reason(refusal: HttpResponse) -> bool:
 
 def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
     """Return the error about the certificate of the server that is the reason of an error; None for other reasons."""
-    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+    for _ in range(_MAX_CAUSES):  # causes may be a circle
+        if error is None or isinstance(error, ssl.SSLCertVerificationError):
+            return error
         error = error.__cause__ or error.__context__
-    return error
+    return None
 
 
 def _on_same_origin(url: httpx2.URL, reference: str) -> httpx2.URL:

@@ -138,6 +138,7 @@ class Requests:
         on_notification: Receives every notification of the server. If it returns an awaitable, the messages after the
             notification wait for it.
         on_session: Is called after each handshake, and when a revision without one is agreed on.
+        client_info: The Implementation that the server gets. None for that of funcmcp.
 
     Attributes:
         answers: Answers the server's questions.
@@ -159,8 +160,10 @@ class Requests:
         timeout: float | None,
         on_notification: Callable[[dict[str, Any]], Awaitable[None] | None],
         on_session: Callable[[], None] | None = None,
+        client_info: Mapping[str, Any] | None = None,
     ) -> None:
         self.answers = answers
+        self._client_info: Mapping[str, Any] = client_info or _CLIENT_INFO
         self.date: str = revision or ""
         self.server_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}
@@ -559,7 +562,7 @@ class Requests:
         members: dict[str, Any] = {
             envelope.PROTOCOL_VERSION: self.date,
             envelope.CLIENT_CAPABILITIES: {**declared, "extensions": {EXTENSION: {}, **declared.get("extensions", {})}},
-            envelope.CLIENT_INFO: _CLIENT_INFO,
+            envelope.CLIENT_INFO: self._client_info,
         }
         if self._log_level is not None:
             members[envelope.LOG_LEVEL] = self._log_level
@@ -689,7 +692,7 @@ class Requests:
         capabilities = dict(self.answers.capabilities)
         if "roots" in capabilities:
             capabilities["roots"] = {"listChanged": True}
-        params = {"protocolVersion": self.date, "capabilities": capabilities, "clientInfo": _CLIENT_INFO}
+        params = {"protocolVersion": self.date, "capabilities": capabilities, "clientInfo": self._client_info}
         result = await self._send_once(method, params, self._timeout)
         date = member_of(result, "protocolVersion", str, method)
         if date not in {*_HANDSHAKES, self.date}:

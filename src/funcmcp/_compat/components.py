@@ -16,6 +16,7 @@ from funcmcp._authoring.signatures.docstring import description as docstring
 from funcmcp._authoring.signatures.docstring import parameter_descriptions
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.annotations import plain
+from funcmcp._compat.component_fields import set_fields
 from funcmcp._compat.content import (
     PromptResult,
     ResourceContent,
@@ -121,6 +122,7 @@ class Component:
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         self.fn: Callable[..., Any] = fn
         self.name: str = name or function_name(fn)
+        options = set_fields(self, Component, options)
         if "app" in options:
             options = with_page(options, is_tool=self.kind == "tool")
         self.options = options

@@ -242,6 +242,11 @@ class Context(Generic[*Types]):
         return str(self._request.request.id)
 
     @property
+    def request_method(self) -> str:
+        """The method of the JSON-RPC request, such as ``"tools/call"``."""
+        return self._request.request.method
+
+    @property
     def client_id(self) -> str | None:
         """The ``client_id`` in the request's ``_meta``, which any client chooses. `access_token` has another one."""
         client_id = self._request.meta.get("client_id")
@@ -282,7 +287,7 @@ class Context(Generic[*Types]):
         return self._own_request_id if self._call is None else self.request_id
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ServerSession:
         """The session: the messages and questions of the official SDK's ServerSession.
 
         Raises:
@@ -291,7 +296,7 @@ class Context(Generic[*Types]):
         if self._call is None and self._own_request is None:
             if self._own_session is None:
                 raise OutsideRequestError(f"session is not available. {_OUTSIDE}")
-            session: Session = self._own_session
+            session: ServerSession = self._own_session
         elif self._own_request is None:
             session = session_of(self)
         else:
@@ -306,7 +311,7 @@ class Context(Generic[*Types]):
     @property
     def client_capabilities(self) -> Any:
         """The client's capabilities as attributes, which are None for those that it did not declare."""
-        return Session(self).client_capabilities
+        return ServerSession(self).client_capabilities
 
     @property
     def input_responses(self) -> dict[str, Any] | None:
@@ -344,6 +349,8 @@ class Context(Generic[*Types]):
     @property
     def access_token(self) -> AccessToken | None:
         """The token that the caller sent; None for a caller without credentials."""
+        if self._call is None:  # made by hand
+            return None if self._outer is None else self._outer.access_token
         if self._request.by_author:  # a direct call within a request is one of its caller
             return None if self._outer is None else self._outer.access_token
         principal = self._request.principal
@@ -700,6 +707,11 @@ class RequestView:
         return self._context.lifespan_context
 
     @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._context.request_method
+
+    @property
     def request_id(self) -> str:
         """The id of the JSON-RPC request."""
         return self._context.request_id
@@ -726,7 +738,7 @@ class RequestView:
         return None if http is None else http_request_of(http)
 
 
-class Session:
+class ServerSession:
     """The session of a `Context`, with the names of the official SDK's ServerSession.
 
     It is one object for all requests of a session, because servers keep their data by it. What it sends belongs to the
@@ -854,14 +866,14 @@ class Session:
         """Do nothing: the server notifies clients itself when a prompt is added or removed."""
 
 
-def session_of(context: Context) -> Session:
+def session_of(context: Context) -> ServerSession:
     """Return the session of a request: the same object as in the session's other requests."""
     conversation = context._request.client.conversation  # noqa: SLF001 - a part of Context
     if conversation is None:
-        return Session(context)
+        return ServerSession(context)
     session = conversation.session
-    if not isinstance(session, Session):
-        session = conversation.session = Session(context)
+    if not isinstance(session, ServerSession):
+        session = conversation.session = ServerSession(context)
     session.use(context)
     return session
 

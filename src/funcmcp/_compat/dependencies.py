@@ -356,6 +356,15 @@ def dependency_of(name: str, annotation: Any, default: Any) -> Dependency | None
         for mark in get_args(annotation)[1:]:
             if isinstance(mark, Dependency):
                 return mark.bound_to(name, get_args(annotation)[0])
+    return _injected(annotation, default)
+
+
+def _injected(annotation: Any, default: Any) -> Dependency | None:
+    """Return the mark of a parameter whose type says that it is not an argument, such as `UserSession`."""
+    for kind in (annotation, *get_args(annotation)):
+        if isinstance(kind, type) and hasattr(kind, "injected_for"):
+            mark: Dependency = kind.injected_for(default)
+            return mark
     return None
 
 

@@ -58,6 +58,7 @@ def _plain(value: Any) -> Any:
         return value
 
 
+_MAX_CAUSES = 10
 _refusals: ContextVar[list[AuthorizationError] | None] = ContextVar("funcmcp_compat_refusals", default=None)
 """The refusals of the direct call that runs now, which its caller gets as exceptions."""
 
@@ -68,10 +69,12 @@ def note_refusal(request: RequestContext) -> None:
     if refusals is None or not request.by_author or request.error is None:
         return
     error: BaseException | None = meaning_of(request.error)
-    while error is not None and not isinstance(error, AuthorizationError):  # the error for clients has it as its cause
+    for _ in range(_MAX_CAUSES):  # the error for clients has it as its cause; causes may be a circle
+        if isinstance(error, AuthorizationError):
+            refusals.append(error)
+        if error is None or isinstance(error, AuthorizationError):
+            return
         error = error.__cause__
-    if error is not None:
-        refusals.append(error)
 
 
 async def called(tool: str, call: Awaitable[dict[str, Any]], *, raise_on_error: bool) -> CalledTool:

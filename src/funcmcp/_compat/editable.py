@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.results.content import base64
 from funcmcp._compat.annotations import plain
+from funcmcp._objects.mappings import without
 from funcmcp._protocol import objects
 from funcmcp._protocol.envelope import SERVER_INFO
 
@@ -119,6 +120,12 @@ class Editable(objects.WireObject):
     def key(self) -> str:
         """The key of a definition: the kind, the name or URI, and the version, such as ``"tool:add@1.0"``."""
         return f"{self.key_prefix}:{self.get(self.identifier_member)}@{self.version or ''}"
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The ``_meta``, without the empty tags that clients get of a component that has none."""
+        meta = super().meta
+        return without(meta, "fastmcp") if meta.get("fastmcp") == {"tags": []} else meta
 
     def get_meta(self) -> dict[str, Any]:
         """Return the ``_meta`` of a definition with the tags and the version in ``"fastmcp"``."""

@@ -24,9 +24,16 @@ _CLIENTS = frozenset({("testclient", 50000), ("127.0.0.1", 123)})
 _FIELDS_OF_PROXIES = frozenset({b"client-ip", b"forwarded", b"true-client-ip", b"via"})
 
 
-def with_mark(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the scope of a request with a mark, if a test sends it in its own process; others unchanged."""
+def with_mark(scope: MutableMapping[str, Any], *, only_localhost: bool = False) -> MutableMapping[str, Any]:
+    """Return the scope of a request with a mark, if a test sends it in its own process; others unchanged.
+
+    Args:
+        scope: The scope.
+        only_localhost: Whether a test is answered under the name "localhost" only.
+    """
     if scope["type"] != "http" or not is_of_test(scope):
+        return scope
+    if only_localhost and scope["server"][0] != "localhost":
         return scope
     return {**scope, "extensions": {**(scope.get("extensions") or {}), IN_PROCESS: {}}}
 

@@ -39,6 +39,10 @@ def input_schema_of(function: Callable[..., Any]) -> dict[str, Any] | None:
     for name, description in signature.parameter_descriptions().items():
         if name in cleaned.get("properties", {}):
             cleaned["properties"][name].setdefault("description", description)
+    for name, argument in cleaned.get("properties", {}).items():
+        for mark in get_args(hints.get(name)):
+            if hasattr(mark, "completed"):
+                argument["description"] = mark.completed(argument.get("description"))
     return cleaned
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from pydantic import BaseModel
 
 from funcmcp._app.direct_calls import DirectContext
 from funcmcp._authoring.results.sdk_results import is_sdk_type
@@ -145,7 +147,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
 
 
 @dataclass(kw_only=True)
-class SDKMiddlewareContext:
+class ServerRequestContext:
     """A request on its way through middleware of the official SDK 2.x, which may pass on a copy with other params.
 
     Attributes:
@@ -157,21 +159,35 @@ class SDKMiddlewareContext:
         session: The session.
         meta: The request's ``_meta``.
         lifespan_context: What the server's lifespan yielded.
+        request: The HTTP request; None on stdio.
     """
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            """Return the class itself, for annotations such as ``ServerRequestContext[AppContext, Any]``."""
+            return cls
+
     method: str
-    params: dict[str, Any]
-    request_id: Any
+    params: dict[str, Any] = field(default_factory=dict)
+    request_id: Any = None
     protocol_version: str
-    request_context: Any
+    request_context: Any = None
     session: Any
-    meta: Any
+    meta: Any = None
     lifespan_context: Any
+    request: Any = None
 
 
-def _sdk_context(request: RequestContext) -> SDKMiddlewareContext:
+HandlerResult: TypeAlias = BaseModel | dict[str, Any] | None
+"""What middleware of the official SDK 2.x returns."""
+CallNext: TypeAlias = "Callable[[ServerRequestContext], Awaitable[HandlerResult]]"
+"""What such middleware calls to pass a request on."""
+
+
+def _sdk_context(request: RequestContext) -> ServerRequestContext:
     context = context_variable.get()
-    return SDKMiddlewareContext(
+    return ServerRequestContext(
         method=request.request.method,
         params=request.request.params,
         request_id=request.request.id,
@@ -180,6 +196,7 @@ def _sdk_context(request: RequestContext) -> SDKMiddlewareContext:
         session=None if context is None else context.session,
         meta=request.meta,
         lifespan_context=None if context is None else context.lifespan_context,
+        request=None if context is None else context.request_context.request,
     )
 
 
@@ -188,10 +205,12 @@ def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMi
 
     @wraps(middleware)
     async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
+        if isinstance(request, DirectContext):  # in the SDK, middleware is for messages of clients
+            return await call_next(request)
         named = _named_by(request)
         replies: list[Reply] = []
 
-        async def innermost(context: SDKMiddlewareContext) -> dict[str, Any]:
+        async def innermost(context: ServerRequestContext) -> dict[str, Any]:
             if context.method != request.request.method:
                 raise TypeError("Middleware can't change the method of a request.")
             params = dict(context.params)  # the middleware may have changed the request's own
@@ -208,8 +227,8 @@ def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMi
             answer = plain(await middleware(_sdk_context(request), innermost))
         except PassedError as error:
             return error.reply
-        except Exception as error:
-            raise as_mcp_error(error) from error
+        except Exception as error:  # noqa: BLE001 - it is raised as funcmcp sends it
+            raise_as_mcp_error(error)
         if replies and answer == replies[-1].result():
             return replies[-1]
         if isinstance(answer, dict) and request.request.method in FEATURE_LISTS:
@@ -255,6 +274,14 @@ def as_mcp_error(error: Exception) -> Exception:
     if is_sdk_type(type(error)) and hasattr(details, "code"):
         return MCPError(details.code, details.message, details.data)
     return error
+
+
+def raise_as_mcp_error(error: Exception) -> NoReturn:
+    """Raise an error of the official SDK as one of funcmcp, and other exceptions unchanged."""
+    native = as_mcp_error(error)
+    if native is error:
+        raise error  # not from itself: its causes would be a circle
+    raise native from error
 
 
 async def _write_back(request: RequestContext, message: Any, original: dict[str, Any]) -> None:

@@ -20,7 +20,6 @@ INSTEAD_OF_NAMES = {
     "ClientSession": "use funcmcp.client.Client",
     "InitializationOptions": "leave it out: mcp.run() and the options of MCPServer describe the server",
     "NotificationOptions": "leave it out: the server notifies clients itself",
-    "ServerSession": "leave it out of Context[...], and use the methods of the context",
     "SseServerTransport": "mcp.sse_app() is an ASGI application",
     "StreamableHTTPSessionManager": "mcp.streamable_http_app() is an ASGI application",
     "stdio_server": "use mcp.run()",
@@ -96,6 +95,8 @@ def missing(module: str, name: str, *, is_submodule: bool = False) -> Exception:
         is_submodule: Whether a submodule has the name, which an import would return in its place.
     """
     original = module.removeprefix(_ROOT)
+    if name == "__version__":  # an AttributeError, so that getattr(fastmcp, "__version__", None) is None
+        return AttributeError(f"funcmcp.compat has no __version__ of {original}. {advice_for(original, name)}")
     if not name.startswith("__"):
         advice = advice_for(original, name)
         if advice or is_submodule:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.openapi.bodies import body_of, members_of
+from funcmcp._authoring.openapi.bodies import FILE_STYLE, BodyPlan, body_of, members_of
 from funcmcp._authoring.openapi.operations import OperationPlan, parameters_of, place_of
 from funcmcp._authoring.openapi.parameters import Place
 from funcmcp._authoring.openapi.references import has_mark, reading, resolved
@@ -20,9 +20,8 @@ from funcmcp._authoring.openapi.schemas import Schemas
 from funcmcp._objects.mappings import without
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from funcmcp._authoring.openapi.bodies import BodyPlan
     from funcmcp._authoring.openapi.operations import Operation
 
 WRAPPED = "x-fastmcp-wrap-result"
@@ -39,14 +38,51 @@ _JSON_TYPES = (
 _MAX_DEPTH = 8
 """The depth to which the types of a member of a form are searched."""
 
+_DEFAULT_ENCODING = {
+    "style": "form",
+    "explode": True,
+    "contentType": "text/plain",
+    "allowReserved": False,
+    "headers": {},
+}
+"""The encoding of a member of ``multipart/form-data`` that has none."""
+
 _SUCCESSES = ("200", "201", "202", "204")
+
+
+@dataclass(frozen=True, slots=True)
+class FormDataPlan(BodyPlan):
+    """A body of the type ``multipart/form-data``, with lists as FastMCP sends them.
+
+    A list of texts is sent as one part for each item. Every other list, and one whose member has an encoding in the
+    document that is not the default, is one part, with the list as Python writes it.
+
+    Attributes:
+        encoded: The members that have another encoding than the default.
+    """
+
+    encoded: frozenset[str] = frozenset()
+
+    def form_parts(self, name: str, value: Any) -> Iterator[tuple[str, bytes]]:
+        """Yield the header and the content of each part that a member is."""
+        place = self.members.get(name)
+        is_file = place is not None and place.style == FILE_STYLE
+        if is_file or not isinstance(value, list) or self._is_repeated(name, value):
+            return BodyPlan.form_parts(self, name, value)
+        return BodyPlan.form_parts(replace(self, members={}), name, str(value))
+
+    def _is_repeated(self, name: str, items: list[Any]) -> bool:
+        return bool(items) and name not in self.encoded and all(isinstance(item, str) for item in items)
 
 
 def plan_of(operation: Operation, document: Mapping[str, Any]) -> OperationPlan:
     """Return the plan of an operation with FastMCP's arguments; raise RegistrationError if it can't be read."""
     with reading("is"):
         parameters = parameters_of(operation, document, (), takes_cookies=True)
-        body = _with_parts(document, body_of(document, operation.source.get("requestBody")))
+        node = operation.source.get("requestBody")
+        body = _with_parts(document, body_of(document, node))
+        if body is not None and body.kind == "multipart":
+            body = _form_data(body, resolved(document, node)["content"][body.media_type])
         members = [] if body is None else _members(document, body)
         body_names = set(members) if members or body is None else {_name_of_body(document, body)}
         counts = Counter(parameter["name"] for parameter in parameters)
@@ -61,6 +97,17 @@ def plan_of(operation: Operation, document: Mapping[str, Any]) -> OperationPlan:
         elif body is not None:
             body = replace(body, argument=_name_of_body(document, body))
         return OperationPlan(operation, document, tuple(places), body, shares_query=True)
+
+
+def _form_data(body: BodyPlan, entry: Mapping[str, Any]) -> FormDataPlan:
+    """Return the plan of a body of the type ``multipart/form-data`` with FastMCP's lists."""
+    encodings = entry.get("encoding")
+    encoded = frozenset(
+        name
+        for name, encoding in (encodings if isinstance(encodings, dict) else {}).items()
+        if isinstance(encoding, dict) and not encoding.items() <= _DEFAULT_ENCODING.items()
+    )
+    return FormDataPlan(**{field.name: getattr(body, field.name) for field in fields(body)}, encoded=encoded)
 
 
 def _with_parts(document: Mapping[str, Any], body: BodyPlan | None) -> BodyPlan | None:

@@ -21,12 +21,13 @@ from funcmcp._app.mcp_server import MCPServer
 from funcmcp._compat import errors
 from funcmcp._compat.authorization import is_in_memory
 from funcmcp._compat.module_trees import is_submodule
+from funcmcp._compat.sdk_types import MCPModel
 from funcmcp._objects.public_names import public
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 
 def original(module: str) -> Any:
@@ -46,6 +47,15 @@ def original(module: str) -> Any:
             "Use funcmcp.client.Client, or funcmcp.testing.Client in tests.",
             name=module,
         ) from None
+
+
+_CALLBACKS = frozenset(
+    {
+        *("elicitation_callback", "list_roots_callback", "sampling_callback"),
+        *("elicitation_handler", "sampling_handler"),
+    }
+)
+"""Options of the originals' clients: functions that answer requests of the server."""
 
 
 def names_of_client(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -168,7 +178,7 @@ def fastmcp_client() -> Any:
         def __init__(self, transport: Any, *args: Any, **options: Any) -> None:
             if isinstance(transport, MCPServer):
                 transport = fastmcp_transport()(transport)
-            super().__init__(transport, *args, **options)
+            super().__init__(transport, *args, **_answering_in_types_of_package(options))
 
         def __class_getitem__(cls, _: Any) -> Any:
             """Return the class itself: ``Client[FastMCPTransport]`` means the same."""
@@ -215,6 +225,55 @@ def _of_error(name: str) -> property:
     return property(lambda exception: getattr(exception.error, name))
 
 
+def _in_types_of_package(value: Any) -> Any:
+    """Return an object of ``funcmcp.compat.mcp.types`` as one of the package's type; other objects unchanged."""
+    if not isinstance(value, MCPModel):
+        return value
+    original_type = getattr(original("mcp.types"), type(value).__name__)
+    return original_type.model_validate(value.model_dump(by_alias=True, exclude_none=True))
+
+
+def _answering_in_types_of_package(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a client whose callbacks may return objects of ``funcmcp.compat.mcp.types``."""
+    answering = (name for name in options if name in _CALLBACKS and options[name] is not None)
+    return dict(options) | {name: _with_types_of_package(options[name]) for name in answering}
+
+
+def _with_types_of_package(function: Any) -> Any:
+    """Return a function that gets and returns objects of the package's types."""
+
+    @functools.wraps(function)
+    async def call(*args: Any, **options: Any) -> Any:
+        options = {name: _in_types_of_package(value) for name, value in options.items()}
+        answer = function(*map(_in_types_of_package, args), **options)
+        return _in_types_of_package(await answer if inspect.isawaitable(answer) else answer)
+
+    return call
+
+
+def _adapt_methods(cls: type) -> None:
+    """Let the methods of a client of the SDK get objects of `funcmcp.compat`, and raise its exceptions, too."""
+    for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
+        if name == "__aenter__":
+            setattr(cls, name, _raising_own_errors(method))
+        elif not name.startswith("_"):
+            setattr(cls, name, _raising_own_errors(_with_types_of_package(method)))
+
+
+@functools.cache
+def sdk_session() -> Any:
+    """Return the official SDK's `ClientSession`, whose callbacks and methods may have types of `funcmcp.compat`."""
+    session_class = original("mcp").ClientSession
+
+    class ClientSession(session_class):  # type: ignore[misc,valid-type] # of a package that is imported late
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **_answering_in_types_of_package(options))
+
+    _name_as(ClientSession, session_class)
+    _adapt_methods(ClientSession)
+    return ClientSession
+
+
 @functools.cache
 def sdk_client() -> Any:
     """Return the official SDK's `Client` for servers of funcmcp and for all of its own targets."""
@@ -226,9 +285,12 @@ def sdk_client() -> Any:
         def __post_init__(self) -> None:
             if isinstance(self.server, MCPServer):
                 self.server = client_streams(self.server)
+            for name, value in _answering_in_types_of_package(vars(self)).items():
+                setattr(self, name, value)
             super().__post_init__()
 
     _name_as(Client, client_class)
+    _adapt_methods(Client)
     return Client
 
 
@@ -248,7 +310,7 @@ async def create_connected_server_and_client_session(server: Any, *args: Any, **
             yield session
         return
     options.pop("raise_exceptions", None)
-    async with client_streams(server) as streams, original("mcp").ClientSession(*streams, *args, **options) as session:
+    async with client_streams(server) as streams, sdk_session()(*streams, *args, **options) as session:
         await session.initialize()
         yield session
 
@@ -310,5 +372,6 @@ _OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("fastmcp", "FastMCPTransport"): fastmcp_transport,
     ("fastmcp", "infer_transport"): lambda: infer_transport,
     ("mcp", "Client"): sdk_client,
+    ("mcp", "ClientSession"): sdk_session,
 }
 """Functions that return what a package's name means here, by the package and the name."""

@@ -182,6 +182,10 @@ class Provider:
         prompts = await self._list_prompts()
         return newest((prompt for prompt in prompts if prompt.name == name), version)
 
+    def required_extensions(self) -> Sequence[Any]:
+        """Return the extensions that a server gets with the provider, such as that for skills."""
+        return ()
+
     async def get_tasks(self) -> Sequence[Any]:
         """Return the components that may run as tasks."""
         lists = [

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._compat.components import Component
     from funcmcp._compat.provider import Provider
+    from funcmcp._compat.skill_entries import MayRead, SkillEntries
     from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
 
     InContext: TypeAlias = Callable[[Principal | None], AbstractContextManager[None]]
@@ -80,14 +81,18 @@ class Source:
             tools: list[Any] = [] if component is None else self._shown(component)
             if tools:
                 return replace(tools[0], name=key)  # type: ignore[no-any-return] # a copy of a Tool
-        for transform in reversed(self._native_transforms):
-            source_key = getattr(transform, "source_key", None)
-            key = key if source_key is None else source_key(kind, key)
-        for component in await self._candidates(kind, key):
+        for component in await self._candidates(kind, self.source_key(kind, key)):
             if component is not None:
                 shown = self._shown(component)
                 return shown[0] if shown else None
         return None
+
+    def source_key(self, kind: type, key: str) -> str:
+        """Return the name or URI in the provider for the one that clients see."""
+        for transform in reversed(self.native_transforms):
+            source_key = getattr(transform, "source_key", None)
+            key = key if source_key is None else source_key(kind, key)
+        return key
 
     async def _candidates(self, kind: type, key: str) -> list[Any]:
         if kind is Tool:
@@ -100,7 +105,7 @@ class Source:
         return []
 
     @property
-    def _native_transforms(self) -> list[Any]:
+    def native_transforms(self) -> list[Any]:
         """The transforms that change features: those of the provider, and those of the server."""
         own = [item for item in self.provider.transforms if callable(item) and not hasattr(item, "list_tools")]
         return [*own, *self._transforms]
@@ -118,7 +123,7 @@ class Source:
         is_visible = self._is_visible(features[0], enabled=getattr(component, "enabled", True))
         if not (is_visible and is_enabled(component)):
             features = [replace(features[0], enabled=False)]  # a rule of the server may show it nevertheless
-        for transform in self._native_transforms:
+        for transform in self.native_transforms:
             changed: list[AnyFeature] = []
             for feature in features:
                 result = transform(feature)
@@ -154,6 +159,7 @@ class ProvidedComponents(NativeProvider):
         self._make = make
         self._in_context = in_context
         self.sources: list[Source] = []
+        self._skills: SkillEntries | None = None
 
     def add(self, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
         """Ask another provider as well."""
@@ -166,13 +172,28 @@ class ProvidedComponents(NativeProvider):
             for source in self.sources:
                 for feature in await source.features():
                     features.setdefault((type(feature), feature.key, feature.version), feature)
-        return features.values()
+            skills: Sequence[Any] = () if self._skills is None else await self._skills.listed()
+        return [*features.values(), *skills]
 
-    async def get(self, kind: type, key: str, caller: Principal | None) -> AnyFeature | None:
-        """Return the feature that the first provider has."""
-        if kind is Skill:
-            return None
+    def serve_skills(
+        self, providers: Callable[[], Sequence[Any]], may_read: MayRead, is_own: Callable[[str], bool]
+    ) -> None:
+        """Serve the skills of providers.
+
+        Args:
+            providers: Returns the providers.
+            may_read: Returns whether the caller of the request may read a resource.
+            is_own: Returns whether the server itself has a resource.
+        """
+        from funcmcp._compat.skill_entries import SkillEntries  # noqa: PLC0415 - few servers have skills
+
+        self._skills = SkillEntries(self.sources, providers, may_read, is_own)
+
+    async def get(self, kind: type, key: str, caller: Principal | None) -> Any:
+        """Return the feature that the first provider has; None if there is none."""
         with self._in_context(caller):
+            if kind is Skill:
+                return None if self._skills is None else await self._skills.found(key)
             for source in self.sources:
                 feature = await source.feature(kind, key)
                 if feature is not None:

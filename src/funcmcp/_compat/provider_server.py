@@ -40,6 +40,7 @@ def add_provider(server: Any, provider: Any, namespace: str | None, transforms: 
         server.add_native_provider(provider, namespace, transforms)
     elif isinstance(provider, Provider):
         provider.add_to(server, namespace, transforms)
+        server.added_providers.append(provider)
     elif isinstance(provider, type):
         raise TypeError(f"mcp.add_provider takes an object, not a class. Write {provider.__name__}(...).")
     else:

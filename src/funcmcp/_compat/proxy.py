@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._app.mcp_server import MCPServer
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
+from funcmcp._compat.annotations import plain
+from funcmcp._compat.extensions import ReadableSkills
 from funcmcp._compat.provider import Provider, feature_transforms
 from funcmcp._compat.server import FastMCP
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.skills import SCHEME
 from funcmcp._upstreams.bridged import upstreams_of
 from funcmcp._upstreams.servers_file import read_servers
 from funcmcp._upstreams.upstream import Upstream
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from funcmcp._server.catalog.transformed import AnyFeature
+
+_ERAS = {"legacy": "handshake", "auto": "newest"}
+"""Eras of an upstream, by the ``mode`` of FastMCP's clients."""
 
 _PROGRAMS = {".py": sys.executable, ".js": "node"}
 """What runs a script, by the end of its name."""
@@ -39,15 +45,28 @@ class ProxyClient:
     Args:
         transport: The target, as for `create_proxy`.
         forward_incoming_headers: Is ignored.
+        mode: ``"legacy"`` sends all requests in sessions, ``"auto"`` all in the newest revision of the backend. By
+            default a client of an older revision has a session.
+        client_info: How the proxy introduces itself to the backend: an ``Implementation`` of ``mcp.types``.
         options: Other options of FastMCP's client, which are ignored.
     """
 
     sessions: str = "call"
     """Which requests share a session of the backend, as `funcmcp.upstreams.Upstream` has it."""
 
-    def __init__(self, transport: Any, *, forward_incoming_headers: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        transport: Any,
+        *,
+        forward_incoming_headers: bool = True,
+        mode: str | None = None,
+        client_info: Any = None,
+        **options: Any,
+    ) -> None:
         del forward_incoming_headers
         self.transport = transport
+        self.mode = mode
+        self.client_info = client_info
         self.options = options
 
     if not TYPE_CHECKING:
@@ -58,7 +77,7 @@ class ProxyClient:
 
     def new(self) -> ProxyClient:
         """Return a client of the same target."""
-        return type(self)(self.transport, **self.options)
+        return type(self)(self.transport, mode=self.mode, client_info=self.client_info, **self.options)
 
 
 @public("funcmcp.compat")
@@ -80,14 +99,18 @@ class ProxyProvider(Provider):
         client_factory: A function without arguments that returns a `ProxyClient`, a client of FastMCP or a target of
             `create_proxy`. It is called once, when the provider is added.
         cache_ttl: Is ignored: lists are read again when the other server says that they have changed.
+        skills: Whether the skills of the other server are skills of this one, too.
         options: Other options of FastMCP, which are ignored.
 
     Raises:
         TypeError: *client_factory* is not a function, or is async.
     """
 
-    def __init__(self, client_factory: Callable[[], Any], cache_ttl: float | None = None, **options: Any) -> None:
+    def __init__(
+        self, client_factory: Callable[[], Any], cache_ttl: float | None = None, *, skills: bool = False, **options: Any
+    ) -> None:
         super().__init__()
+        self.skills: bool = skills
         del cache_ttl, options
         if not callable(client_factory):
             raise TypeError("ProxyProvider takes a function that returns a client. Write lambda: ProxyClient(target).")
@@ -95,7 +118,12 @@ class ProxyProvider(Provider):
 
     def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
         """Add the other server, with the transforms of this provider."""
-        add_upstreams(server, self.client_factory(), namespace, [*feature_transforms(self), *transforms])
+        changes = [*feature_transforms(self), *transforms]
+        add_upstreams(server, self.client_factory(), namespace, changes, skills=self.skills)
+
+    def _owns_skill_resource(self, uri: str) -> bool:
+        """Return whether a cache must not serve a resource, because its contents have to fit the entry of a skill."""
+        return self.skills and uri.startswith(SCHEME)
 
 
 @public("funcmcp.compat")
@@ -106,7 +134,7 @@ class FastMCPProxy(FastMCP):
         client_factory: As for `ProxyProvider`.
         provider_error_strategy: Is ignored: requests for features of a server that has never answered are errors.
         identity: Is ignored: clients see the identity of this server.
-        skills: Is ignored: skills of the other server are passed on.
+        skills: Whether the skills of the other server are skills of this one, too.
         settings: The options of the server, such as its name.
     """
 
@@ -119,13 +147,15 @@ class FastMCPProxy(FastMCP):
         skills: bool = False,
         **settings: Any,
     ) -> None:
-        del provider_error_strategy, identity, skills
+        del provider_error_strategy, identity
         super().__init__(settings.pop("name", None) or "FastMCPProxy", **settings)
         self.client_factory = client_factory
-        self.add_provider(ProxyProvider(client_factory))
+        self.add_provider(ProxyProvider(client_factory, skills=skills))
 
 
-def add_upstreams(server: Any, target: Any, namespace: str | None = None, transforms: Sequence[Any] = ()) -> None:
+def add_upstreams(
+    server: Any, target: Any, namespace: str | None = None, transforms: Sequence[Any] = (), *, skills: bool = False
+) -> None:
     """Mount the server that a target of FastMCP's proxies names, or each of a configuration.
 
     Args:
@@ -133,17 +163,34 @@ def add_upstreams(server: Any, target: Any, namespace: str | None = None, transf
         target: The target.
         namespace: The prefix of names and URIs.
         transforms: Transforms for the features of the target.
+        skills: Whether its skills are served, too.
 
     Raises:
         TypeError: The target is of another type.
         ValueError: The configuration has no server that can be used.
     """
-    sessions: Any = getattr(target, "sessions", "client") if isinstance(target, ProxyClient) else "client"
+    options: dict[str, Any] = {"client_info": _client_info_of(target), "skills": skills}
+    if isinstance(target, ProxyClient):
+        options |= {"sessions": target.sessions, "era": _ERAS.get(target.mode or "")}
+    elif getattr(target, "mode", None) == "legacy":  # FastMCP's client
+        options["era"] = "handshake"
     resolved = _target_of(target)
     if isinstance(resolved, dict):
         _add_configured(server, resolved, namespace, transforms)
     else:
-        server.mount(Upstream(resolved, sessions=sessions), namespace, transforms=[with_own_tags, *transforms])
+        changes = [with_own_tags, *transforms]
+        if skills:
+            changes.append(ReadableSkills(server))
+        server.mount(Upstream(resolved, **options), namespace, transforms=changes)
+
+
+def _client_info_of(target: Any) -> dict[str, Any] | None:
+    """Return how a client introduces itself to its server; None if the author has not chosen that."""
+    info = target.client_info if isinstance(target, ProxyClient) else None
+    if info is None:
+        info = getattr(target, "_session_kwargs", {}).get("client_info")  # of FastMCP's client
+    described = plain(info)
+    return described if isinstance(described, dict) and described.get("version") else None
 
 
 def with_own_tags(feature: AnyFeature) -> AnyFeature:

@@ -275,6 +275,8 @@ class ResponseCachingMiddleware(Middleware):
     async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer with the contents that are stored."""
         await self.check_resource_access(context)
+        if _is_live(context):
+            return await call_next(context)
         return await self._answered("read_resource", str(context.message.uri), context, call_next)
 
     async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
@@ -409,3 +411,13 @@ _KINDS: dict[str, tuple[str, Callable[[Any], dict[str, Any] | None], Callable[[d
     "call_tool": ("tools/call", _packed_result, _unpacked_result),
 }
 """The collection of each kind of request, and how its results become JSON objects and back."""
+
+
+def _is_live(context: MiddlewareContext[Any]) -> bool:
+    """Return whether an extension of the server needs the contents of a resource as they are now."""
+    server: Any = None if context.fastmcp_context is None else context.fastmcp_context.fastmcp
+    if not (getattr(server, "added_extensions", None) or getattr(server, "added_providers", None)):
+        return False
+    from funcmcp._compat.extensions import requires_live_resource  # noqa: PLC0415 - few servers have extensions
+
+    return requires_live_resource(server, str(context.message.uri))

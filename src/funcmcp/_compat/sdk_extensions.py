@@ -9,7 +9,7 @@ from funcmcp._authoring.features.extensions import make_method
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.context import get_context
 from funcmcp._compat.editable import model_of
-from funcmcp._compat.middleware_adapters import as_mcp_error
+from funcmcp._compat.middleware_adapters import raise_as_mcp_error
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError
 from funcmcp._protocol.errors import InvalidParams as InvalidParamsError
@@ -19,7 +19,6 @@ from funcmcp._protocol.methods import METHODS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from funcmcp._compat.server import FastMCP
     from funcmcp._server.calls.context import RequestContext
 
 
@@ -100,7 +99,7 @@ class Extension:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "identifier" in vars(cls):
-            _check_identifier(cls.identifier, cls.__name__)
+            check_identifier(cls.identifier, cls.__name__)
 
     def settings(self) -> dict[str, Any]:
         """Return what the server declares with the extension."""
@@ -123,7 +122,8 @@ class Extension:
         return await call_next(ctx)
 
 
-def _check_identifier(identifier: object, owner: str) -> None:
+def check_identifier(identifier: object, owner: str) -> None:
+    """Raise TypeError for a malformed identifier of an extension, whose class is *owner*."""
     if not isinstance(identifier, str) or not is_identifier(identifier):
         raise TypeError(
             f"{owner}.identifier must be a `vendor-prefix/name` string (reverse-DNS prefix required), got "
@@ -152,7 +152,7 @@ def require_client_extension(ctx: Any, identifier: str) -> None:
         )
 
 
-def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
+def add_extensions(server: Any, extensions: Iterable[Any]) -> None:
     """Declare extensions of a server, and serve what they add.
 
     Raises:
@@ -165,7 +165,7 @@ def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
     intercepting: list[Any] = []
     for extension in extensions:
         identifier = getattr(extension, "identifier", None)
-        _check_identifier(identifier, type(extension).__name__)
+        check_identifier(identifier, type(extension).__name__)
         if identifier in names:
             raise ValueError(f"Extension {identifier!r} is already registered")
         names.add(str(identifier))
@@ -174,7 +174,7 @@ def add_extensions(server: FastMCP, extensions: Iterable[Any]) -> None:
         for resource in extension.resources():
             server.add_resource(resource.resource)
         for method in extension.methods():
-            _add_method(server, identifier, method)
+            add_method(server, identifier, method)
         if identifier not in EXTENSIONS:  # which the server declares itself
             declared[str(identifier)] = extension.settings()
         if not _is_inherited(extension):
@@ -189,7 +189,8 @@ def _is_inherited(extension: Any) -> bool:
     return method is None or getattr(method, "__qualname__", "") == "Extension.intercept_tool_call"
 
 
-def _add_method(server: FastMCP, identifier: Any, method: Any) -> None:
+def add_method(server: Any, identifier: Any, method: Any) -> None:
+    """Serve a method of an extension; raise ValueError if the server has a method of this name."""
     catalog = server._server.catalog  # noqa: SLF001 - a part of it
     if method.method in catalog.methods:
         raise ValueError(
@@ -208,8 +209,8 @@ def _add_method(server: FastMCP, identifier: Any, method: Any) -> None:
                 raise InvalidParamsError("Invalid params") from error
             try:
                 result = await method.handler(get_context().request_context, read)
-            except Exception as error:
-                raise as_mcp_error(error) from error
+            except Exception as error:  # noqa: BLE001 - it is raised as funcmcp sends it
+                raise_as_mcp_error(error)
         wire: dict[str, Any] = plain(result) or {}
         return wire
 

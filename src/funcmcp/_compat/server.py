@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from funcmcp._compat.auth import AuthProvider
+    from funcmcp._compat.extensions import ServerExtension
     from funcmcp._compat.local_provider import LocalProvider
     from funcmcp._compat.openapi import RouteMap
     from funcmcp._compat.provider import Provider
@@ -145,6 +146,8 @@ class FastMCP(ServerRegistration):
 
     def _apply_options(self, options: Mapping[str, Any]) -> None:
         """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
+        self.added_providers: list[Any] = []
+        self.added_extensions: dict[str, ServerExtension] = {}
         self._begin_middleware(options.get("telemetry_mode"))
         if self._include_tags is not None:
             self.enable(tags=self._include_tags, only=True)
@@ -467,9 +470,11 @@ class FastMCP(ServerRegistration):
             TypeError: The value is not a provider.
             ValueError: The prefix is malformed.
         """
-        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - few servers have providers
+        from funcmcp._compat.extensions import add_extensions_of  # noqa: PLC0415 - few servers have providers
+        from funcmcp._compat.provider_server import add_provider  # noqa: PLC0415 - as above
 
         add_provider(self, provider, prefix or namespace or None, transforms)
+        add_extensions_of(self, provider)
 
     def add_components(self, provider: Provider, prefix: str | None, transforms: Sequence[Any]) -> None:
         """Ask a provider of FastMCP for components in each request."""
@@ -482,11 +487,28 @@ class FastMCP(ServerRegistration):
         super().add_provider(provider, prefix, transforms=transforms)
 
     @property
+    def providers(self) -> list[Any]:
+        """The providers: the components of this server itself, and those that were added, in this order."""
+        return [self.local_provider, *self.added_providers]
+
+    @property
     def local_provider(self) -> LocalProvider:
         """The components of this server itself as a provider."""
         from funcmcp._compat.local_provider import ServerComponents  # noqa: PLC0415 - few programs need it
 
         return ServerComponents(self)
+
+    def add_extension(self, extension: ServerExtension) -> None:
+        """Declare an extension, and serve what it adds.
+
+        Raises:
+            RuntimeError: The server has started.
+            TypeError: The identifier of the extension is malformed.
+            ValueError: The server has the extension already, or one of its methods.
+        """
+        from funcmcp._compat.extensions import add_extension  # noqa: PLC0415 - few servers have extensions
+
+        add_extension(self, extension)
 
     @property
     def _local_provider(self) -> LocalProvider:
@@ -543,6 +565,10 @@ class FastMCP(ServerRegistration):
         if server is self:
             raise ValueError("Cannot mount a server onto itself")
         mount(self, server, prefix or namespace, transforms, tool_names, self.resource_security)
+        if getattr(server, "added_extensions", None):
+            from funcmcp._compat.extensions import add_extensions_of  # noqa: PLC0415 - few servers have extensions
+
+            add_extensions_of(self, server)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""

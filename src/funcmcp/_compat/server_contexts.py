@@ -9,12 +9,14 @@ from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._compat.context import Call, Context, context_variable
 from funcmcp._compat.middleware_switch import run_again
 from funcmcp._compat.server_lists import ServerLists
+from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from funcmcp._compat.sessions import SessionStore
     from funcmcp._server.calls.context import RequestContext
 
 _MAX_STATES = 10_000
@@ -25,6 +27,13 @@ class ServerContexts(ServerLists):
     """Sets the context of each request, with the state of its session."""
 
     _states: OrderedDict[str, dict[str, Any]]
+
+    @property
+    def _state_store(self) -> SessionStore:
+        """The sessions that models name, which programs pass to ``fastmcp.server.sessions.Session``."""
+        from funcmcp._compat.sessions import SessionStore  # noqa: PLC0415 - few servers have such sessions
+
+        return SessionStore(runtime_of(self).open_values)
 
     def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """Return the handler of a feature that also has the context where no middleware runs, as in a task."""

@@ -9,7 +9,7 @@ from funcmcp._compat.content import PromptResult, meta_of
 from funcmcp._compat.context import context_variable
 from funcmcp._compat.direct_calls import CalledTool, called, plain_arguments
 from funcmcp._compat.editable import ListedPrompt, ListedResource, ListedTemplate, PromptAnswer, ReadResult
-from funcmcp._compat.errors import NotFoundError, raise_as_fastmcp
+from funcmcp._compat.errors import MissingFeatureError, NotFoundError, as_fastmcp_error, raise_as_fastmcp
 from funcmcp._compat.listed_components import ListedTool, with_tags
 from funcmcp._compat.live_components import live
 from funcmcp._compat.overrides import pending_of
@@ -17,7 +17,7 @@ from funcmcp._compat.resource_functions import texts_of
 from funcmcp._compat.server_middleware import ServerMiddleware
 from funcmcp._compat.versions import newest_matching
 from funcmcp._compat.visibility import component_rule
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import MCPError, ResourceNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -298,6 +298,9 @@ class ServerLists(ServerMiddleware):
         try:
             return ReadResult(await super().read_resource(uri, **options))
         except MCPError as error:
+            named = as_fastmcp_error(error, error.__cause__)
+            if isinstance(named, MissingFeatureError) and named.message == ResourceNotFound(uri).message:
+                raise MissingFeatureError(error.code, f"Unknown resource: {uri!r}", error.data) from error.__cause__
             raise_as_fastmcp(error, error.__cause__)
 
     async def render_prompt(

@@ -127,7 +127,9 @@ def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
     }
     http = http_options(settings, runtime.http_options) if changed else runtime.http_options
     if sse:
-        http = replace(http, sse=settings.sse_path)
+        # FastMCP serves only one of the two endpoints, so programs may give both the same path.
+        path = f"{http.path}/streamable" if http.path == settings.sse_path else http.path
+        http = replace(http, path=path, sse=settings.sse_path)
     if settings.stateless_http:
         runtime.change_endpoints(http, sessions=None)
     elif http != runtime.http_options:
@@ -157,7 +159,8 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
     runtime = runtime_of(server)
     paths = [path for path in (runtime.path, runtime.http_options.sse) if path]
     endpoints = [route_class(path, server, name=server.name) for path in paths]
-    app = _application_class(starlette)(
+    only_localhost = server.is_of_sdk or bool(runtime.http_options.allowed_hosts)
+    app = _application_class(starlette, only_localhost=only_localhost)(
         routes=[*served, *endpoints, _mount_behind_routes(server)],
         middleware=list(middleware or ()),
         lifespan=server.lifespan,
@@ -191,12 +194,20 @@ def _starlette_classes() -> tuple[Any, Any]:
     return Starlette, Route
 
 
-def _application_class(starlette: Any) -> Any:
+def _application_class(starlette: Any, *, only_localhost: bool) -> Any:
+    """Return the class of an application.
+
+    Args:
+        starlette: Starlette's class.
+        only_localhost: Whether a test in its own process is answered under the name "localhost" only, as by the
+            official SDK, and by a server that names its hosts.
+    """
+
     class Application(starlette):  # type: ignore[misc] # Starlette is not known here
         """A Starlette application with the attribute ``lifespan``, which other applications take as theirs."""
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await super().__call__(with_mark(scope), receive, send)
+            await super().__call__(with_mark(scope, only_localhost=only_localhost), receive, send)
 
         @property
         def lifespan(self) -> Any:
@@ -283,9 +294,11 @@ class ServerTransports(MCPServer):
         settings: The address, the paths and the mode of sessions.
         served_routes: Routes of the author, which the server itself serves.
         auth_provider: The provider of authentication whose URLs have the path of the endpoint; None without one.
+        is_of_sdk: Whether the class is that of the official SDK 2.x, and not FastMCP's.
     """
 
     auth_provider: AuthProvider | None = None
+    is_of_sdk: bool
 
     settings: Settings
     served_routes: list[Any]

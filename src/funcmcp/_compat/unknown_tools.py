@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._app.direct_calls import DirectContext
 from funcmcp._compat.errors import NotFoundError
-from funcmcp._protocol.errors import UnknownFeature
+from funcmcp._protocol.errors import INVALID_PARAMS, MCPError, UnknownFeature
 
 if TYPE_CHECKING:
     from funcmcp._protocol.replies import Reply
@@ -20,6 +20,8 @@ def answered_unknown(request: RequestContext, reply: Reply) -> Reply | dict[str,
         request: The request. One of the server's author, and one of a server that mounts this one, keep the error.
         reply: The answer.
     """
+    if request.request.method == "skills/get" and reply.error == INVALID_PARAMS and request.outer is None:
+        raise MCPError(INVALID_PARAMS, f"Unknown skill URI: {request.request.params.get('uri')}")
     if (
         not isinstance(request.error, UnknownFeature | NotFoundError)
         or reply.error is None

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._providers.provided import FeaturesOfCaller
+from funcmcp._server.catalog.features import Skill
 from funcmcp._server.catalog.transformed import FEATURES, Transform
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
     from funcmcp._server.dispatch import Server
 
-_LISTS = ("tool", "resource", "resource template", "prompt")
+_LISTS = ("tool", "resource", "resource template", "prompt", "skill")
 
 
 class MountedCallers:
@@ -76,7 +77,7 @@ class MountedCallers:
         below = {**params, named.member: self._source_key(named.kind, key)}
         for source in self._providers.per_caller:
             match = await source.find(named, below, principal)
-            if match is not None and isinstance(match[0], FEATURES):
+            if match is not None and isinstance(match[0], (*FEATURES, Skill)):
                 return self._catalog_of([match[0]]).find(named, params)
         return None
 

@@ -113,6 +113,7 @@ class LinkOwner(Protocol):
 
     Attributes:
         name: The name of the upstream.
+        client_info: The Implementation that the upstream gets; None for that of funcmcp.
         health: Whether the upstream can be reached.
         timeouts: The time that requests may take.
         around: Is called around each request; None for nothing.
@@ -120,6 +121,7 @@ class LinkOwner(Protocol):
     """
 
     name: str
+    client_info: Mapping[str, Any] | None
     health: Health
     timeouts: UpstreamTimeouts
     around: Around | None
@@ -435,6 +437,7 @@ class Link:
             timeout=None,
             on_notification=self._notified,
             on_session=self._session_began,
+            client_info=links.client_info,
         )
         self._new, self._stream = requests, None
         try:

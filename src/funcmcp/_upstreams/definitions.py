@@ -15,11 +15,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._protocol import extensions
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.envelope import CLIENT_CAPABILITIES
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, InvalidResponseError, MCPError
+from funcmcp._protocol.extensions import declared_settings
 from funcmcp._protocol.headers import mirrored_parameters
 from funcmcp._protocol.objects import number_of
+from funcmcp._protocol.skills import entry_error
 from funcmcp._server.handlers.lists import Caching
 from funcmcp._server.log import logger, quote
 from funcmcp._text.visible import hidden_in
@@ -109,6 +112,8 @@ TEMPLATES = Kind(
 )
 PROMPTS = Kind("prompt", "prompts/list", "prompts", "name", "prompts", {**_COMMON, "arguments": list})
 
+SKILLS = Kind("skill", "skills/list", "skills", "uri", "skills", {"frontmatter": dict, "resources": (list, str)})
+
 KINDS = (TOOLS, RESOURCES, TEMPLATES, PROMPTS)
 
 
@@ -150,15 +155,19 @@ class DefinitionReader:
 
     Args:
         name: The name of the upstream, for the log.
+        skills: Whether its skills are read.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, skills: bool = False) -> None:
         self._name = name
+        self._skills = skills
         self._logged: set[tuple[str, str]] = set()
 
     async def read(self, link: Link, capabilities: Mapping[str, Any]) -> UpstreamLists:
         """Return what the upstream lists for a client with these capabilities; raise MCPError or ClientError."""
         kinds = [kind for kind in KINDS if kind.capability in link.capabilities]
+        if self._skills and declared_settings(link.capabilities, extensions.SKILLS) is not None:
+            kinds.append(SKILLS)
         lists = await asyncio.gather(*(self._list(link, kind, capabilities) for kind in kinds))
         definitions: dict[Kind, dict[str, Definition]] = {}
         for kind, listed in zip(kinds, lists, strict=True):
@@ -257,6 +266,8 @@ def fault_of(kind: Kind, item: object) -> str | None:
 
 def _parts_fault(kind: Kind, item: Mapping[str, Any], key: str) -> str | None:
     """Return which part of a definition has a wrong value, or None."""
+    if kind is SKILLS:
+        return entry_error(item)
     if kind in (RESOURCES, TEMPLATES):
         if not _URI.match(key):
             return f"{kind.key!r} has no scheme"

@@ -12,7 +12,7 @@ The answers hold until a connection or a request for lists fails, because the up
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError, SessionEndedError
 from funcmcp._client.requests import NO_HANDSHAKE
@@ -21,8 +21,12 @@ from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
 from funcmcp._upstreams.status import UpstreamError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from funcmcp._client.requests import Requests
     from funcmcp._protocol.errors import ClientError
+
+    Era: TypeAlias = Literal["handshake", "newest"]
 
 FIRST_SESSION_SECONDS = 30.0
 """Seconds that the first session of an upstream of 2026-07-28 may take to begin before it counts as refused."""
@@ -49,16 +53,25 @@ class HandshakeRefusedError(UpstreamError):
 class Eras:
     """The eras that one upstream speaks, as far as they are known.
 
+    Args:
+        era: The only era that is used; None for that of each client, if the upstream speaks it.
+
     Attributes:
         per_request: Whether it speaks a revision without a handshake; None if it was not asked.
         handshake: The newest revision with a handshake that both sides speak; None if that is not known.
         refuses_handshake: Whether it speaks 2026-07-28 only.
     """
 
-    def __init__(self) -> None:
-        self.per_request: bool | None = None
+    def __init__(self, era: Era | None = None) -> None:
+        self._era = era
+        self.per_request: bool | None = False if era == "handshake" else None
         self.handshake: str | None = None
-        self.refuses_handshake = False
+        self.refuses_handshake: bool = era == "newest"
+
+    @property
+    def first_revision(self) -> str | None:
+        """The revision for the connection over which lists are read; None to ask the upstream."""
+        return NEWEST_HANDSHAKE if self._era == "handshake" else None
 
     @property
     def is_unsure(self) -> bool:
@@ -68,14 +81,15 @@ class Eras:
     @property
     def session_revision(self) -> str | None:
         """The revision in which a session begins; None to ask the upstream."""
-        return NEWEST_HANDSHAKE if self.handshake is None and self.per_request else self.handshake
+        is_chosen = self.per_request or self._era == "handshake"
+        return NEWEST_HANDSHAKE if self.handshake is None and is_chosen else self.handshake
 
     def agreed(self, requests: Requests) -> None:
         """Note the outcome of a connection on which the upstream was asked for its revisions."""
         self.per_request = requests.revision.per_request
         named = [date for date in requests.supported if date in REVISIONS and not REVISIONS[date].per_request]
         self.handshake = max(named, default=None) if self.per_request else requests.date
-        self.refuses_handshake = False
+        self.refuses_handshake = self._era == "newest"
 
     def session_began(self, date: str) -> None:
         """Note the revision of a session that has begun."""
@@ -90,8 +104,8 @@ class Eras:
     def forget(self) -> None:
         """Ask the upstream again, because it did not accept a connection."""
         self.handshake = None
-        self.refuses_handshake = False
-        if not self.per_request:
+        self.refuses_handshake = self._era == "newest"
+        if not self.per_request and self._era != "handshake":
             self.per_request = None
 
     def is_refusal(self, error: Exception, *, is_http: bool) -> bool:

@@ -24,16 +24,16 @@ from funcmcp._protocol.errors import ClientError, MCPError
 from funcmcp._protocol.headers import mirrored_parameters
 from funcmcp._protocol.uri_template import InvalidTemplateError
 from funcmcp._server.calls.feature import UpstreamSource
-from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Skill, Tool
 from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import calling
-from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, TEMPLATES, TOOLS, DefinitionReader, without_null
+from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, DefinitionReader, without_null
 from funcmcp._upstreams.eras import is_of_another_version
 from funcmcp._upstreams.names import prompt_name, template_of, tool_name
 from funcmcp._upstreams.upstream_tasks import task_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp._auth.principal import Principal
     from funcmcp._server.calls.context import RequestContext
@@ -88,21 +88,30 @@ class UpstreamFeatures:
         forwarding: Passes the requests for the features on.
         choose: Returns those of the listed definitions that become features.
         watch: Watches a resource for a client.
+        skills: Whether the skills of the upstream are features, too.
 
     Attributes:
         facts: What the upstream says about itself; None before the first list.
         caching: How clients may cache lists with these features.
     """
 
-    def __init__(
-        self, upstream: Any, name: str, links: Links, forwarding: Forwarding, *, choose: Choose, watch: Watch
+    def __init__(  # noqa: PLR0913 - the parts of one `Upstream`
+        self,
+        upstream: Any,
+        name: str,
+        links: Links,
+        forwarding: Forwarding,
+        *,
+        choose: Choose,
+        watch: Watch,
+        skills: bool = False,
     ) -> None:
         self._upstream = upstream
         self._links = links
         self._forwarding = forwarding
         self._choose = choose
         self._watch = watch
-        self._definitions = DefinitionReader(name)
+        self._definitions = DefinitionReader(name, skills=skills)
         self._features: dict[tuple[Kind, str], tuple[Any, AnyFeature]] = {}  # with what they were made of
         self._last: tuple[UpstreamLists, UpstreamLists, Needs] | None = None  # for clients without, and with all
         self.facts: ServerFacts | None = None
@@ -127,6 +136,7 @@ class UpstreamFeatures:
         for kind, definitions in chosen.definitions.items():
             for key, definition in definitions.items():
                 features += self._feature(kind, key, definition, needs.get((kind, key), frozenset()))
+        features += _files_of_skills(features)
         if caller is None or len(self._features) > _MAX_FEATURES:
             current = chosen.keys
             self._features = {place: entry for place, entry in self._features.items() if place in current}
@@ -284,6 +294,11 @@ class UpstreamFeatures:
             watch=self._watch_of_resources,
         )
 
+    def _skill(self, uri: str, definition: Mapping[str, Any]) -> Skill:
+        listed = definition["resources"]
+        files = [self.unlisted(file["uri"]) for file in listed] if isinstance(listed, list) else []
+        return Skill(uri, lambda: definition, tuple(files))
+
     async def _read(self, context: RequestContext, uri: str, values: object) -> dict[str, Any]:
         del values
         return await self._forwarding.send(context, "resources/read", {"uri": uri})
@@ -305,10 +320,18 @@ class UpstreamFeatures:
         return {name: completer(name) for name in names}
 
 
-_MAKERS: dict[Kind, Callable[[UpstreamFeatures, str, Mapping[str, Any]], AnyFeature]] = {
+def _files_of_skills(features: Sequence[Any]) -> list[Resource]:
+    """Return the files of skills that the upstream does not list as resources."""
+    listed = {feature.uri for feature in features if isinstance(feature, Resource)}
+    files = {file.uri: file for skill in features if isinstance(skill, Skill) for file in skill.files}
+    return [replace(file, is_listed=False) for uri, file in files.items() if uri not in listed]
+
+
+_MAKERS: dict[Kind, Callable[[UpstreamFeatures, str, Mapping[str, Any]], Any]] = {
     TOOLS: UpstreamFeatures._tool,  # noqa: SLF001 - of this module
     RESOURCES: UpstreamFeatures._resource,  # noqa: SLF001 - as above
     TEMPLATES: UpstreamFeatures._template,  # noqa: SLF001 - as above
+    SKILLS: UpstreamFeatures._skill,  # noqa: SLF001 - as above
     PROMPTS: UpstreamFeatures._prompt,  # noqa: SLF001 - as above
 }
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from funcmcp._serving.composition import ServerRuntime
     from funcmcp._upstreams.auth import UpstreamAuth
     from funcmcp._upstreams.connection import StoredSession
+    from funcmcp._upstreams.eras import Era
 
     SessionMode: TypeAlias = Literal["client", "shared", "call"]
 
@@ -91,8 +92,11 @@ class Links:
         optional: Whether the server is ready without the upstream.
         timeouts: The time that requests may take.
         limits: The number of sessions.
+        era: The only era that is used; None for that of each client.
+        client_info: The Implementation that the upstream gets; None for that of funcmcp.
 
     Attributes:
+        client_info: The Implementation that the upstream gets; None for that of funcmcp.
         name: The name of the upstream.
         health: Whether the upstream can be reached.
         timeouts: The time that requests may take.
@@ -113,8 +117,11 @@ class Links:
         optional: bool = False,
         timeouts: UpstreamTimeouts | None = None,
         limits: UpstreamLimits | None = None,
+        era: Era | None = None,
+        client_info: Mapping[str, Any] | None = None,
     ) -> None:
         check_kind(target)
+        self.client_info = client_info
         self.name = name or name_of(target)
         self.health = Health(self.name, optional=optional)
         self.timeouts = timeouts or UpstreamTimeouts()
@@ -130,7 +137,7 @@ class Links:
         self._mode: SessionMode = "shared" if isinstance(target, Transport) else sessions
         self._limits = limits or UpstreamLimits()
         self._runtime: ServerRuntime | None = None
-        self._eras = Eras()
+        self._eras = Eras(era)
         self._budget: Budget | None = None
         self._stored: StoredSessions | None = None
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLinks] = WeakKeyDictionary()
@@ -305,7 +312,7 @@ class Links:
 
     def revision_of(self, link: Link) -> str | None:
         """Return the revision of a new session, if it is known; None to ask the upstream."""
-        return None if _is_of_server(link) else self._eras.session_revision
+        return self._eras.first_revision if _is_of_server(link) else self._eras.session_revision
 
     def seconds_to_connect(self, link: Link) -> float | None:
         """Return the seconds that a link may take to open; None for no limit."""
@@ -497,7 +504,13 @@ class Links:
         transport = self.transport_of(Link(self, LinkKey(_BASE), capabilities={}))
         answers = Answers(None, None, None)
         requests = Requests(
-            transport, answers, revision=None, log_level=None, timeout=None, on_notification=lambda _: None
+            transport,
+            answers,
+            revision=None,
+            log_level=None,
+            timeout=None,
+            on_notification=lambda _: None,
+            client_info=self.client_info,
         )
         await requests.resume(session.session_id, session.revision, session.capabilities)
         await requests.aclose()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.extensions import SKILLS, declared_settings
 from funcmcp._providers.remote import RemoteProvider
 from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import auth_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute
     from funcmcp._upstreams.auth import AuthFunction, UpstreamAuth
     from funcmcp._upstreams.definitions import UpstreamLists
+    from funcmcp._upstreams.eras import Era
     from funcmcp._upstreams.features import ServerFacts
     from funcmcp._upstreams.limits import UpstreamLimits, UpstreamTimeouts
     from funcmcp._upstreams.links import SessionMode
@@ -75,11 +77,18 @@ class Upstream(RemoteProvider):
         pinned: A file of ``funcmcp pin``. Definitions that differ from those in the file are hidden, and reported.
         short_names: Whether names of more than 64 characters, which most models refuse, are cut and get a hash.
         instructions: Whether the server's instructions are added to those of this server, with its name.
+        skills: Whether the skills of the server, which are instructions for the model, are skills of this server, too.
+        era: ``"handshake"`` sends all requests in sessions, also those of clients of 2026-07-28; ``"newest"`` sends all
+            in the newest revision that the server speaks. By default a client of an older revision has a session, if
+            the server begins one.
+        client_info: How this server introduces itself to the other one: an Implementation of the specification, with
+            ``name`` and ``version``. By default it is "funcmcp".
 
     Raises:
         TypeError: *auth* is not a function, or *only* is neither a list of names nor a function.
-        ValueError: The URL is not valid, *sessions* is none of the three, there is *auth* for something else than a
-            URL, or for an endpoint with `sign_in`, or the file of *pinned* is not one of ``funcmcp pin``.
+        ValueError: The URL is not valid, *sessions* is none of the three, *era* is neither of the two, *client_info*
+            has no name or version, there is *auth* for something else than a URL, or for an endpoint with `sign_in`, or
+            the file of *pinned* is not one of ``funcmcp pin``.
         OSError: The file of *pinned* can't be read.
 
     Example:
@@ -102,10 +111,14 @@ class Upstream(RemoteProvider):
         pinned: str | Path | None = None,
         short_names: bool = False,
         instructions: bool = False,
+        skills: bool = False,
+        era: Era | None = None,
+        client_info: Mapping[str, Any] | None = None,
     ) -> None:
-        if sessions not in ("client", "shared", "call"):
-            raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
+        _check_options(sessions, era, client_info)
         self._auth = None if auth is None else auth_of(auth)
+        if skills:
+            self.components: frozenset[str] = RemoteProvider.components | {"skill"}
         self.per_caller: bool = self._auth is not None and self._auth.per_caller
         self._changes = UpstreamChanges(self.changed, self.resource_updated)
         self._links = Links(
@@ -118,6 +131,8 @@ class Upstream(RemoteProvider):
             optional=optional,
             timeouts=timeouts,
             limits=limits,
+            era=era,
+            client_info=client_info,
         )
         self._forwarding = Forwarding(self._links)
         self.name: str = self._links.name
@@ -129,7 +144,7 @@ class Upstream(RemoteProvider):
         self._pins = None if pinned is None else Pins(pinned, self.name)
         self._name_lengths = NameLengths(self.name, shortens=short_names)
         self._features = UpstreamFeatures(
-            self, self.name, self._links, self._forwarding, choose=self._chosen, watch=self._watch
+            self, self.name, self._links, self._forwarding, choose=self._chosen, watch=self._watch, skills=skills
         )
 
     @property
@@ -158,6 +173,8 @@ class Upstream(RemoteProvider):
         if self._features.facts is None:
             return None
         names = frozenset(self._features.facts.capabilities)
+        if declared_settings(self._features.facts.capabilities, SKILLS) is not None:
+            names |= {"skills"}
         return names | {"subscriptions"} if self._features.reports_resources else names
 
     @property
@@ -263,3 +280,13 @@ class Upstream(RemoteProvider):
         declared = [self.server_capabilities.get(name) for name in _LISTS]
         announces = all(value.get("listChanged") is True for value in declared if isinstance(value, dict))
         return None if announces else _UNANNOUNCED_SECONDS
+
+
+def _check_options(sessions: str, era: str | None, client_info: Mapping[str, Any] | None) -> None:
+    """Raise ValueError for an option of `Upstream` that is not valid."""
+    if sessions not in ("client", "shared", "call"):
+        raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
+    if era not in (None, "handshake", "newest"):
+        raise ValueError(f"era must be 'handshake', 'newest' or None; got {era!r}.")
+    if client_info is not None and not all(isinstance(client_info.get(name), str) for name in ("name", "version")):
+        raise ValueError("client_info needs a name and a version, such as {'name': 'gateway', 'version': '1.0'}.")

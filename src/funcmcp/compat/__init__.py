@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
+    from funcmcp._compat.agent_skills import SkillCatalogProvider, SkillManifestProvider
     from funcmcp._compat.annotations import ToolAnnotations
     from funcmcp._compat.apps import (
         UI_EXTENSION_ID,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         UnexpectedToolError,
         ValidationError,
     )
+    from funcmcp._compat.extensions import ServerExtension, SkillsExtension
     from funcmcp._compat.features_as_tools import PromptsAsTools, ResourcesAsTools
     from funcmcp._compat.file_provider import FileSystemProvider
     from funcmcp._compat.http_apps import create_sse_app, create_streamable_http_app
@@ -186,6 +188,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.server import FastMCP, create_proxy
     from funcmcp._compat.server_provider import FastMCPProvider
     from funcmcp._compat.server_settings import Settings
+    from funcmcp._compat.sessions import Session, SessionId, SessionProvider, UserSession, get_session
     from funcmcp._compat.skill_providers import (
         ClaudeSkillsProvider,
         CodexSkillsProvider,
@@ -198,6 +201,7 @@ if TYPE_CHECKING:
         SkillsDirectoryProvider,
         VSCodeSkillsProvider,
     )
+    from funcmcp._compat.skills import MCPSkill, Skill, SkillFrontmatter
     from funcmcp._compat.standalone import prompt, resource, tool
     from funcmcp._compat.task_config import TaskConfig
     from funcmcp._compat.token_verifiers import (
@@ -411,6 +415,10 @@ _HOMES = {
     "_compat.server": ["FastMCP", "create_proxy"],
     "_compat.server_provider": ["FastMCPProvider"],
     "_compat.server_settings": ["Settings"],
+    "_compat.agent_skills": ["SkillCatalogProvider", "SkillManifestProvider"],
+    "_compat.extensions": ["ServerExtension", "SkillsExtension"],
+    "_compat.skills": ["MCPSkill", "Skill", "SkillFrontmatter"],
+    "_compat.sessions": ["Session", "SessionId", "SessionProvider", "UserSession", "get_session"],
     "_compat.skill_providers": [
         "ClaudeSkillsProvider",
         "CodexSkillsProvider",
@@ -550,6 +558,7 @@ __all__ = [
     "LocalProvider",
     "LoggingMiddleware",
     "MCPServer",
+    "MCPSkill",
     "MCPType",
     "McpError",
     "Message",
@@ -602,11 +611,20 @@ __all__ = [
     "Sample",
     "SamplingResult",
     "ScalekitProvider",
+    "ServerExtension",
+    "Session",
+    "SessionId",
+    "SessionProvider",
     "Settings",
     "Shared",
     "SharedMethodSettings",
+    "Skill",
+    "SkillCatalogProvider",
+    "SkillFrontmatter",
+    "SkillManifestProvider",
     "SkillProvider",
     "SkillsDirectoryProvider",
+    "SkillsExtension",
     "SlidingWindowRateLimiter",
     "SlidingWindowRateLimitingMiddleware",
     "StatefulProxyClient",
@@ -632,6 +650,7 @@ __all__ = [
     "UnexpectedResourceError",
     "UnexpectedToolError",
     "UserMessage",
+    "UserSession",
     "VSCodeSkillsProvider",
     "ValidationError",
     "VersionFilter",
@@ -655,6 +674,7 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "get_session",
     "is_enabled",
     "is_version_greater",
     "lifespan",
@@ -678,7 +698,6 @@ _ELSEWHERE = {
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use funcmcp.compat.mcp.Extension with MCPServer(extensions=[...]), or funcmcp.extensions.Extension.",
-    "ServerExtension": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
     "Approval": "Use confirm= of the tool, which the model can't leave out.",
     "PrefabAppConfig": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
@@ -686,12 +705,6 @@ _ELSEWHERE = {
     "Choice": "Use await ctx.elicit(...) with a list of choices.",
     "FormInput": "Use await ctx.elicit(...) with a model.",
     "GenerativeUI": "funcmcp does not render components of Prefab. Use AppConfig(resource_uri=...) with a page.",
-    "Skill": "Write the skill into a folder, and use SkillsDirectoryProvider or mcp.add_skills.",
-    "SkillCatalogProvider": "Write the skills into a folder, and use SkillsDirectoryProvider or mcp.add_skills.",
-    "SkillManifestProvider": "Write the skills into a folder, and use SkillsDirectoryProvider or mcp.add_skills.",
-    "SessionId": "Use funcmcp.state.StateHandle.",
-    "SessionProvider": "Use funcmcp.state.StateHandle.",
-    "UserSession": "Use context.state of funcmcp.Context.",
 }
 """Names of other frameworks that are not here, and what to use."""
 

@@ -44,6 +44,8 @@ class Verdict(NamedTuple):
 
 
 SAME = Verdict("same")
+_CLIENTS = frozenset({"fastmcp.client", "mcp.client"})
+"""The packages of the originals' clients, with which tests call a server."""
 
 
 @cache
@@ -86,30 +88,38 @@ def _names_of_types() -> frozenset[str]:
 def import_verdict(module: str, name: str) -> Verdict:
     """Return what becomes of ``from module import name``."""
     verdict = name_verdict(module, name)
-    return SAME if verdict.level == "missing" and _tree_has(module, name) else verdict
+    is_new = verdict.level == "missing" and not is_submodule(f"{module}.{name}")
+    return SAME if is_new and tree_has(module, name) else verdict
 
 
 @cache
-def _tree_has(module: str, name: str) -> bool:
+def tree_has(module: str, name: str) -> bool:
     """Return whether the module of `funcmcp.compat` that stands for one of the originals has a name of its own."""
     try:
         value = getattr(import_module(f"funcmcp.compat.{module}"), name)
     except (AttributeError, ImportError):
         return False
-    return not inspect.ismodule(value) and not is_original(str(getattr(value, "__module__", "")))
+    return not is_original(value.__name__ if inspect.ismodule(value) else str(getattr(value, "__module__", "")))
+
+
+def is_submodule(name: str) -> bool:
+    """Return whether a name is that of a module of the originals, and not also that of a class or a function."""
+    modules = original_names()["modules"]
+    parent, _, last = name.rpartition(".")
+    return name in modules and last not in modules.get(parent, {})
 
 
 @cache
 def name_verdict(module: str, name: str) -> Verdict:
     """Return what becomes of a name of a module if it is taken from `funcmcp.compat` itself."""
     home = home_of(module, name)
-    if f"{module}.{name}" in original_names()["modules"] and name not in original_names()["modules"].get(module, {}):
+    if is_submodule(f"{module}.{name}"):
         return _submodule_verdict(f"{module}.{name}")
     is_type = is_types(home)
     if name in (_names_of_types() if is_type else compat.__all__) and not _is_below(home, sentences.OTHER_MEANINGS):
         return SAME
-    if is_client(module, name):
-        return Verdict("differs", f"it is the client of {module.partition('.')[0]}: keep the package installed")
+    if is_client(module, name) or _is_below(home, _CLIENTS):
+        return Verdict("differs", f"it is of the client of {module.partition('.')[0]}: keep the package installed")
     if is_type or (name in sentences.STAYING and home.startswith("mcp.")):
         return Verdict("differs", "keep the package mcp installed")
     return Verdict("missing", _advice_for_import(module, name))

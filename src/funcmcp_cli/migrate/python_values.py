@@ -245,8 +245,10 @@ class ProjectModule:
         """Return the value of an import."""
         if is_original(imported.module):
             return _original(imported)
-        if imported.module == _COMPAT:
-            return _compat_value(imported.name, _COMPAT) if imported.name else Value("module", "fastmcp", _COMPAT)
+        if imported.module == _COMPAT or imported.module.startswith(f"{_COMPAT}."):
+            is_whole = imported.module in {_COMPAT, f"{_COMPAT}.fastmcp"}
+            module_value = Value("module", "fastmcp", _COMPAT) if is_whole else None
+            return _compat_value(imported.name, _COMPAT) if imported.name else module_value
         module = self.modules.find(imported.module, self)
         if not imported.name:
             return None if module is None else Value("module", "", definition=module.scope)

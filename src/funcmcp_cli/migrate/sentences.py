@@ -70,9 +70,7 @@ FUNCTIONS = {
 
 WITHOUT_SCHEME = "its URI has no scheme, so the resource is left out; write data:// or another one before it"
 
-STAYING = frozenset(
-    {"AuthSettings", "CacheHint", "MCPError", "TransportSecuritySettings", "UrlElicitationRequiredError"}
-)
+STAYING = frozenset({"CacheHint", "MCPError", "UrlElicitationRequiredError"})
 """Names of the official SDK, beside its types, that `funcmcp.compat` understands if the package is installed."""
 
 WHAT_TO_USE = INSTEAD_OF_NAMES | {
@@ -85,7 +83,6 @@ WHAT_TO_USE = INSTEAD_OF_NAMES | {
     "Context.send_prompt_list_changed": "leave it out: the server notifies clients itself",
     "Context.send_resource_list_changed": "use await ctx.notify_resources_changed()",
     "Context.send_tool_list_changed": "leave it out: the server notifies clients itself",
-    "FastMCP.add_extension": "use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension",
     "FastMCP.docket": "use tasks= with a store of funcmcp.tasks",
     "FastMCP.get_tasks": "use tasks= with a store of funcmcp.tasks",
     "FastMCP.remove_tool_transformation": "add and remove the tool itself",

@@ -13,6 +13,7 @@ from funcmcp_cli.migrate.compat_names import (
     option_verdict,
     original_names,
     override_verdict,
+    tree_has,
     uri_verdict,
 )
 from funcmcp_cli.migrate.notes import Note
@@ -139,7 +140,7 @@ class _Reader:
             self.check_former_object(node, owner.definition)
         elif owner.kind == "module" and owner.name == "fastmcp" and node.attr not in _OF_ALL_MODULES:
             verdict = import_verdict("fastmcp", node.attr)
-            if verdict.level == "missing":
+            if verdict.level == "missing" and not tree_has("fastmcp", node.attr):
                 self.add(node, "missing", subject, verdict.text, package=owner.package)
         elif owner.kind in {"object", "class"} and owner.name and not _defines(owner, node.attr):
             is_stored = isinstance(node.ctx, ast.Store) and owner.kind == "object"

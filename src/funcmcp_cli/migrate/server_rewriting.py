@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_types, target_of
+from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_submodule, is_types, target_of, tree_has
 from funcmcp_cli.migrate.notes import Level, Note
 from funcmcp_cli.migrate.python_values import all_statements
 
@@ -59,12 +59,33 @@ def rewritten_server(source: SourceFile) -> tuple[bytes, list[Note]]:
 
 def _read_import(text: _Text, node: ast.Import) -> None:
     for alias in node.names:
-        if alias.name == "fastmcp":
-            text.note(node, "moves", f"import fastmcp: the module is {_COMPAT}.fastmcp")
+        name = alias.asname or (alias.name if alias.name == "fastmcp" else "")
+        if name and is_original(alias.name) and alias.name != "mcp" and not is_types(alias.name):
+            lacking = _names_lacking(text, alias.name, name)
+            if lacking and alias.name != "fastmcp":  # of fastmcp itself, the report names them at their lines
+                text.note(node, "missing", f"import {alias.name}: {_COMPAT} has no {', '.join(lacking)} of it")
+                continue
+            text.note(node, "moves", f"import {alias.name}: the module is {_COMPAT}.{alias.name}")
             start, end = text.source.span(alias)
-            text.edits.append((start, end, f"{_COMPAT}.fastmcp as {alias.asname or 'fastmcp'}"))
+            text.edits.append((start, end, f"{_COMPAT}.{alias.name} as {name}"))
         elif is_original(alias.name) and not is_types(alias.name) and alias.name != "mcp":
             text.note(node, "missing", f"import {alias.name}: import the names from {_COMPAT}")
+
+
+def _names_lacking(text: _Text, module: str, name: str) -> list[str]:
+    """Return the attributes of a module that a file uses and that the module of `funcmcp.compat` does not have.
+
+    Args:
+        text: The file.
+        module: The module of the originals.
+        name: The name of the module in the file.
+    """
+    used = {
+        node.attr
+        for node in ast.walk(text.source.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    }
+    return sorted(attribute for attribute in used if not tree_has(module, attribute))
 
 
 def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
@@ -74,10 +95,7 @@ def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
         return
     groups: dict[str, list[ast.alias]] = {}
     for alias in node.names:
-        groups.setdefault(target_of(module, alias.name) or module, []).append(alias)
-        verdict = import_verdict(module, alias.name)
-        if verdict.level != "same":
-            text.note(node, verdict.level, f"{alias.name} of {module}: {verdict.text}")
+        groups.setdefault(_target_of(text, node, alias, module), []).append(alias)
     for target in groups.keys() - {module}:
         listed = ", ".join(alias.name for alias in groups[target])
         text.note(node, "moves", f"{listed} of {module}: the names are in {target}")
@@ -91,6 +109,21 @@ def _read_import_from(text: _Text, node: ast.ImportFrom, module: str) -> None:
     order = sorted(groups, key=lambda target: (target == module, target))
     separator = _separator(text.source.text, start, end)
     text.edits.append((start, end, separator.join(_import(target, groups[target]) for target in order)))
+
+
+def _target_of(text: _Text, node: ast.ImportFrom, alias: ast.alias, module: str) -> str:
+    """Return the module that a name is imported from afterwards. Note what differs, and what is missing."""
+    submodule = f"{module}.{alias.name}"
+    if is_submodule(submodule) and not is_types(submodule):
+        lacking = _names_lacking(text, submodule, alias.asname or alias.name)
+        if not lacking:
+            return f"{_COMPAT}.{module}"
+        text.note(node, "missing", f"{alias.name} of {module}: {_COMPAT} has no {', '.join(lacking)} of it")
+        return module
+    verdict = import_verdict(module, alias.name)
+    if verdict.level != "same":
+        text.note(node, verdict.level, f"{alias.name} of {module}: {verdict.text}")
+    return target_of(module, alias.name) or module
 
 
 def _separator(text: str, start: int, end: int) -> str:

@@ -198,7 +198,7 @@ def test_a_name_that_neither_side_has_is_the_authors_own() -> None:
 )
 def test_an_import_moves_to_the_module_that_has_the_name(module: str, name: str, target: str | None) -> None:
     assert target_of(module, name) == target
-    assert (import_verdict(module, name).level == "missing") == (target is None)
+    assert (import_verdict(module, name).level == "same") == (target is not None)
 
 
 def test_names_that_are_added_to_compat_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def described(notes: list[Note], first: int = 2) -> list[tuple[str, int, str]]:
         ("async def add(a: bytes) -> str: ...\nmcp.tool(name='x')(add)", ("differs", 2, "add")),
         ("@mcp.custom_route('/health', methods=['GET'])\nasync def health(request): ...",
          ("differs", 1, "mcp.custom_route")),
-        ("import fastmcp\nfastmcp.nothing.port", ("missing", 2, "fastmcp.nothing")),
+        ("import fastmcp\nfastmcp.no_such_name", ("missing", 2, "fastmcp.no_such_name")),
     ],
 )  # fmt: skip
 def test_a_difference_is_named_at_its_line(tmp_path: Path, code: str, expected: tuple[str, int, str]) -> None:
@@ -100,6 +100,7 @@ def test_a_difference_is_named_at_its_line(tmp_path: Path, code: str, expected: 
         "client.get_state()",
         "class Shop:\n    @mcp_tool()\n    async def add(self) -> int: ...",
         "import fastmcp\nfastmcp.__file__",
+        "import fastmcp\nfastmcp.settings.port\nfastmcp.server.dependencies",
         "a = a.b.c.d(a)[a]",
         "def connect(n):\n    return connect(n - 1) if n else open()\nconnect(3).docket",
         "def ping():\n    return pong()\ndef pong():\n    return ping()\nping().docket",

@@ -116,17 +116,17 @@ class BodyPlan:
         boundary = token_hex(16)
         data = bytearray()
         for name, value in members.items():
-            for header, content in self._form_parts(name, value):
+            for header, content in self.form_parts(name, value):
                 data += f"--{boundary}\r\n{header}\r\n\r\n".encode() + content + b"\r\n"
         data += f"--{boundary}--\r\n".encode()
         return Body(f"{_MULTIPART}; boundary={boundary}", bytes(data))
 
-    def _form_parts(self, name: str, value: Any) -> Iterator[tuple[str, bytes]]:
+    def form_parts(self, name: str, value: Any) -> Iterator[tuple[str, bytes]]:
         """Yield the header and the content of each part that a member is."""
         disposition = f'Content-Disposition: form-data; name="{_quoted(name)}"'
         place = self._place(name)
         for item in value if isinstance(value, list) and not place.is_json else [value]:
-            if place.style == _FILE_STYLE and isinstance(item, str):
+            if place.style == FILE_STYLE and isinstance(item, str):
                 file = file_of(place.argument, item)
                 filename = _quoted(file.name or name)
                 yield f'{disposition}; filename="{filename}"\r\nContent-Type: {file.media_type}', file.data
@@ -137,7 +137,7 @@ class BodyPlan:
 
 
 _ABSENT: Any = object()
-_FILE_STYLE = "file"
+FILE_STYLE = "file"
 """The style of a member of a form that is a file, or a list of files. It is not a style of OpenAPI."""
 
 _NO_STYLE = ""
@@ -238,7 +238,7 @@ def _form_places(document: Mapping[str, Any], schema: Any, encoding: Mapping[str
         rules = encoding.get(name)
         rules = rules if isinstance(rules, dict) else {}
         if kind == "multipart" and is_file(document, node):
-            places[name] = Place(name, name, "form", _FILE_STYLE)
+            places[name] = Place(name, name, "form", FILE_STYLE)
             continue
         has_style = "style" in rules or "explode" in rules
         style = str(rules.get("style", "form")) if has_style else _NO_STYLE

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import FastMCP as FastMCP
     from funcmcp.compat import FastMCPApp as FastMCPApp
     from funcmcp.compat import FastMCPDeprecationWarning as FastMCPDeprecationWarning
+    from funcmcp.compat import Skill as Skill
     from funcmcp.compat.fastmcp.client import Client as Client
     from funcmcp.compat.fastmcp import apps as apps
     from funcmcp.compat.fastmcp import client as client
@@ -39,6 +40,7 @@ else:
             "FastMCP",
             "FastMCPApp",
             "FastMCPDeprecationWarning",
+            "Skill",
         ],
         "funcmcp.compat.fastmcp.client": [
             "Client",

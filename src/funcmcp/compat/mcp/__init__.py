@@ -58,8 +58,16 @@ _HOMES = {
     "_compat.security": ["ResourceSecurityError"],
 }
 
-_CLIENT = ["Client", "ClientSession", "ClientSessionGroup", "StdioServerParameters", "stdio_client"]
-"""Names of the SDK's client, for which its package has to be installed."""
+_OF_PACKAGE = {
+    "funcmcp": ["MCPError"],
+    "funcmcp._compat.context": ["ServerSession"],
+    "funcmcp.compat": ["McpError"],
+    "funcmcp.compat.mcp.client": ["Client"],
+    "funcmcp.compat.mcp.client.session": ["ClientSession"],
+    "funcmcp.compat.mcp.client.session_group": ["ClientSessionGroup"],
+    "funcmcp.compat.mcp.client.stdio": ["StdioServerParameters", "stdio_client"],
+}
+"""Names of the package `mcp` itself. Those of its client need the package."""
 
 __all__ = [
     "Apps",
@@ -91,4 +99,4 @@ if not TYPE_CHECKING:  # a type checker reports a name that the module does not 
             return _load(name)
         from funcmcp._compat.module_trees import names_of  # noqa: PLC0415 - only for submodules and missing names
 
-        return names_of(__name__, {"funcmcp.compat.mcp.client": _CLIENT})[0](name)
+        return names_of(__name__, _OF_PACKAGE)[0](name)

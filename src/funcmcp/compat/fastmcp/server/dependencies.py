@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from funcmcp.compat import get_http_headers as get_http_headers
     from funcmcp.compat import get_http_request as get_http_request
     from funcmcp.compat import get_server as get_server
+    from funcmcp.compat import get_session as get_session
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp.compat": [
@@ -34,5 +35,6 @@ else:
             "get_http_headers",
             "get_http_request",
             "get_server",
+            "get_session",
         ],
     })

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
+    from funcmcp._compat.middleware_adapters import ServerRequestContext as ServerRequestContext
     from funcmcp.compat import FastMCP as FastMCP
     from funcmcp.compat import MCPServer as MCPServer
     from funcmcp.compat.mcp.server import apps as apps
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from funcmcp.compat.mcp.server import websocket as websocket
 else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp._compat.middleware_adapters": [
+            "ServerRequestContext",
+        ],
         "funcmcp.compat": [
             "FastMCP",
             "MCPServer",

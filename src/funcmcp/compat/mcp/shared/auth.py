@@ -1,8 +1,10 @@
-"""Names of `mcp.shared.auth` that `funcmcp.compat` has. Written by scripts/compat_trees.py."""
+"""Names of `mcp.shared.auth`, for which its package has to be installed. Written by scripts/compat_trees.py."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from funcmcp._compat.module_trees import names_of
+from funcmcp._compat.original_clients import names_of_client
 
-if not TYPE_CHECKING:
-    __getattr__, __dir__, __all__ = names_of(__name__, {})
+if TYPE_CHECKING:
+    def __getattr__(name: str) -> Any: ...
+else:
+    __getattr__, __dir__ = names_of_client(__name__)
