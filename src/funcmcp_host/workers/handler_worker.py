@@ -29,7 +29,6 @@ from funcmcp_host.folder import FolderError
 from funcmcp_host.function_json import function_folders
 from funcmcp_host.handler_program import accepts, free_port, listens, read_program
 from funcmcp_host.workers.child_process import ChildProcess, app_log, printable
-from funcmcp_host.workers.frames import MAX_FRAME
 from funcmcp_host.workers.handler_payload import handler_function, read_answer, request_body
 from funcmcp_host.workers.worker import FunctionFailed, FunctionInfo, LoadFailed, Outcome, Value, WorkerGone
 
@@ -56,6 +55,9 @@ _PAUSES = (0.05, 0.1, 0.2, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25)
 
 _END_SECONDS = 2.0
 """How long a call whose connection has broken waits for the end of the process, which says more."""
+
+_MAX_ANSWER = 256 * 1024 * 1024
+"""Bytes of an answer."""
 
 _MAX_TEXT = 20000
 """Characters of a line for the log."""
@@ -248,8 +250,8 @@ async def _body_of(response: httpx2.Response) -> bytes:
     try:
         async for part in stream:
             body += part
-            if len(body) > MAX_FRAME:
-                raise FunctionFailed(f"The custom handler's answer has more than {MAX_FRAME} bytes.")
+            if len(body) > _MAX_ANSWER:
+                raise FunctionFailed(f"The custom handler's answer has more than {_MAX_ANSWER} bytes.")
     finally:
         await stream.aclose()
     return bytes(body)

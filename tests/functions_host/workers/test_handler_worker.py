@@ -306,7 +306,7 @@ async def test_an_answer_without_any_member_is_empty_and_named_once(
 async def test_an_answer_that_is_too_large_fails_the_call(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler_worker, "MAX_FRAME", 20)
+    monkeypatch.setattr(handler_worker, "_MAX_ANSWER", 20)
     async with hosted(write_app(tmp_path / "app")) as host, client_of(host) as client:
         assert (await client.call_tool("echo"))["isError"]
     assert "has more than 20 bytes" in caplog.text
