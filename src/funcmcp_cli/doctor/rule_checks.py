@@ -34,9 +34,13 @@ def check_rules(app: App, breaches: Sequence[Breach] | None = None) -> Iterator[
     if app.mcp_functions and at(app.host, "extensionBundle") is not None and "settings" not in broken:
         yield Finding("ok", "extensionBundle", "has Azure's MCP extension.")
     if app.has_custom_handler and "handler" not in broken:
-        program = at(app.host, "customHandler", "description", "defaultExecutablePath")
-        sends = "sends it invocations as JSON" if invoked_functions(app) else "forwards requests to it"
-        yield Finding("ok", "customHandler", f"starts {program} and {sends}.")
+        yield _right_handler(app)
     if levels_of(app) and "access" not in broken:
         text = "asks callers to sign in." if is_open(app) else "needs a key of the app."
         yield Finding("ok", "access", text)
+
+
+def _right_handler(app: App) -> Finding:
+    program = at(app.host, "customHandler", "description", "defaultExecutablePath")
+    sends = "sends it invocations as JSON" if invoked_functions(app) else "forwards requests to it"
+    return Finding("ok", "customHandler", f"starts {program} and {sends}.")

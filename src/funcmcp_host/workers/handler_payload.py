@@ -181,21 +181,31 @@ def read_answer(text: bytes, function: HandlerFunction) -> Answer:
     Raises:
         FunctionFailed: The answer is not one that the Functions host reads.
     """
+    members = _members_in(text)
+    outputs, logs, returned = (members.get(name) for name in _MEMBERS)
+    if outputs is not None and not isinstance(outputs, dict):
+        raise FunctionFailed("Outputs in the custom handler's answer must be an object.")
+    outcome = _outcome(outputs or {}, returned, function)
+    return Answer(outcome, _lines_of(logs), not any(name in members for name in _MEMBERS))
+
+
+def _members_in(text: bytes) -> dict[str, Any]:
+    """Return the members of an answer, with their names in lower case."""
     try:
         content = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise FunctionFailed("The custom handler's answer is not valid JSON.") from None
     if not isinstance(content, dict):
         raise FunctionFailed("The custom handler's answer must be an object with Outputs, Logs and ReturnValue.")
-    members = lower_names(content)
-    outputs, logs, returned = (members.get(name) for name in _MEMBERS)
-    if outputs is not None and not isinstance(outputs, dict):
-        raise FunctionFailed("Outputs in the custom handler's answer must be an object.")
-    if logs is not None and (not isinstance(logs, list) or any(isinstance(line, (dict, list)) for line in logs)):
+    return lower_names(content)
+
+
+def _lines_of(logs: Any) -> list[str]:
+    if logs is None:
+        return []
+    if not isinstance(logs, list) or any(isinstance(line, (dict, list)) for line in logs):
         raise FunctionFailed("Logs in the custom handler's answer must be an array of strings.")
-    outcome = _outcome(outputs or {}, returned, function)
-    lines = [line if isinstance(line, str) else json.dumps(line) for line in logs or () if line is not None]
-    return Answer(outcome, lines, not any(name in members for name in _MEMBERS))
+    return [line if isinstance(line, str) else json.dumps(line) for line in logs if line is not None]
 
 
 def _refuse_constant(text: str) -> Any:
@@ -274,21 +284,27 @@ def _response(subject: str, members: Mapping[str, Any]) -> Value:
         subject: What has described it, for an error.
         members: The members, with their names in lower case.
     """
-    status = members.get("statuscode")
-    status = members.get("status") if status is None else status
-    status = 200 if status is None else status
-    if isinstance(status, bool) or not isinstance(status, (int, str)) or not str(status).strip().isdecimal():
-        raise FunctionFailed(f"{subject} has the status {json.dumps(status)}, which is not a number.")
-    headers = members.get("headers")
-    if headers is not None and not isinstance(headers, dict):
-        raise FunctionFailed(f"{subject} has headers that are not an object.")
-    fields = [
-        (str(name), text if isinstance(text, str) else json.dumps(text)) for name, text in (headers or {}).items()
-    ]
+    fields = _fields_of(subject, members.get("headers"))
     body = members.get("body")
     is_text = isinstance(body, str)
     if body is not None and not any(name.lower() == "content-type" for name, _ in fields):
         fields.append(("content-type", f"{'text/plain' if is_text else 'application/json'}; charset=utf-8"))
     content = str(body) if is_text else json.dumps(body, ensure_ascii=False)
-    data = {"status": int(status), "headers": fields, "body": b"" if body is None else content.encode()}
-    return Value("http", data)
+    status = _status_of(subject, members)
+    return Value("http", {"status": status, "headers": fields, "body": b"" if body is None else content.encode()})
+
+
+def _status_of(subject: str, members: Mapping[str, Any]) -> int:
+    statuses = [members.get(name) for name in ("statuscode", "status")]
+    status = next((status for status in statuses if status is not None), 200)
+    if isinstance(status, bool) or not str(status).strip().isdecimal():
+        raise FunctionFailed(f"{subject} has the status {json.dumps(status)}, which is not a number.")
+    return int(status)
+
+
+def _fields_of(subject: str, headers: Any) -> list[tuple[str, str]]:
+    if headers is None:
+        return []
+    if not isinstance(headers, dict):
+        raise FunctionFailed(f"{subject} has headers that are not an object.")
+    return [(str(name), text if isinstance(text, str) else json.dumps(text)) for name, text in headers.items()]
