@@ -9,7 +9,12 @@ import shutil
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from funcmcp._adapters.azure.settings import SELF_HOSTED_PROFILE, at, has_self_hosted_profile
+from funcmcp._adapters.azure.settings import (
+    SELF_HOSTED_PROFILE,
+    SELF_HOSTED_PROFILES,
+    at,
+    has_self_hosted_profile,
+)
 from funcmcp._text.files import is_file
 from funcmcp_host.app_rules.model import is_true, kind_of
 from funcmcp_host.app_rules.rule import Rule
@@ -23,12 +28,16 @@ if TYPE_CHECKING:
 _CUSTOM_HANDLERS = "https://learn.microsoft.com/azure/azure-functions/functions-custom-handlers"
 _SELF_HOSTED = "https://learn.microsoft.com/azure/azure-functions/self-hosted-mcp-servers"
 _TUTORIAL = "https://learn.microsoft.com/azure/azure-functions/functions-mcp-tutorial"
+_HOST = "https://github.com/Azure/azure-functions-host/blob"
+_WORKERS = "src/WebJobs.Script/Workers/Http"
+_PROXYING = "https://github.com/Azure/azure-functions-host/pull/11035"
+_ROUTE_FUNCTIONS = f"{_HOST}/0d957c3d6a0e93229e31d9cc756fe3de84018144/{_WORKERS}/HttpWorkerFunctionProvider.cs"
 _FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
-_MISSPELT = "enableHttpProxyingRequest"
-"""A name in a published sample that the Functions host does not know."""
+_MISSPELT = (("enableHttpProxyingRequest",), ("http", "enableProxying"))
+"""Members in published samples and proposals that the Functions host does not know."""
 
 _SCRIPTS = {".py", ".js", ".mjs", ".cjs", ".dll", ".jar", ".sh"}
-_PROFILES = {SELF_HOSTED_PROFILE, "default"}
+_PROFILES = {*SELF_HOSTED_PROFILES, "default", ""}
 _PACKAGES = "/".join(("", "home", "site", "wwwroot", ".python_packages", "lib", "site-packages"))
 """Where Azure's build installs the packages of an app."""
 
@@ -50,13 +59,15 @@ class RouteText(NamedTuple):
 def forwarding(host: Mapping[str, Any]) -> Literal["routes", "triggers"] | None:
     """Return what decides which HTTP requests a custom handler gets as they are.
 
-    "routes" are those of host.json, or all paths; "triggers" those of HTTP triggers in function.json files. Without
-    either, the handler gets invocations as JSON.
+    "routes" are those of host.json, or with a profile all paths; "triggers" those of HTTP triggers in function.json
+    files. Without either, the handler gets invocations as JSON.
     """
     handler = at(host, "customHandler")
-    if has_self_hosted_profile(host) or is_true(at(handler, "http", "enableProxying")) or at(handler, "http", "routes"):
+    if has_self_hosted_profile(host):
         return "routes"
-    return "triggers" if any(is_true(at(handler, name)) for name in _FORWARDING) else None
+    if not any(is_true(at(handler, name)) for name in _FORWARDING):
+        return None
+    return "routes" if at(handler, "http", "routes") else "triggers"
 
 
 def routes_in(app: App) -> list[RouteText]:
@@ -88,7 +99,7 @@ def invoked_functions(app: App) -> list[str]:
     With "triggers", that a function without an output ``http`` is forwarded too is not so on Azure; a rule says it.
     """
     kind = forwarding(app.host)
-    if not app.has_custom_handler or kind == "routes" or at(app.host, "customHandler", _MISSPELT) is not None:
+    if not app.has_custom_handler or kind == "routes" or _misspelt(app):
         return []
     names = {folder.name for folder in app.folders}
     return [
@@ -96,6 +107,11 @@ def invoked_functions(app: App) -> list[str]:
         for function in app.functions
         if function.name in names and _has_trigger(function) and not (kind == "triggers" and _is_plain(function))
     ]
+
+
+def _misspelt(app: App) -> list[str]:
+    """Return the members of customHandler that the Functions host does not know, though samples have them."""
+    return [".".join(keys) for keys in _MISSPELT if at(app.host, "customHandler", *keys) is not None]
 
 
 def _has_trigger(function: AppFunction) -> bool:
@@ -156,14 +172,47 @@ def _unforwarded(app: App) -> Faults:
     is_forwarding = forwarding(app.host) is not None or bool(invoked_functions(app))
     if not app.has_custom_handler or is_forwarding or any(_unknown_profiles(app)):
         return
-    misspelt = f" {_MISSPELT} is not one of them." if at(app.host, "customHandler", _MISSPELT) is not None else ""
+    remark = "".join(f" The Functions host does not know {name}." for name in _misspelt(app))
     yield (
         "customHandler",
         (
             f'does not receive the requests. Add "configurationProfile": "{SELF_HOSTED_PROFILE}" to host.json, or '
-            f"enableProxyingHttpRequest and a function.json with an HTTP trigger.{misspelt}"
+            "enableProxyingHttpRequest and either http.routes or a function.json with an HTTP trigger."
+            f"{remark}"
         ),
     )
+
+
+def _two_sources(app: App) -> Faults:
+    if app.has_custom_handler and app.folders and _has_routes(app):
+        names = ", ".join(f"{folder.name}/function.json" for folder in app.folders)
+        yield (
+            names,
+            (
+                "can't be there: Azure's host accepts one source of routes, and those of the custom handler are in "
+                "host.json or in its profile. Remove these files, or the routes and the profile."
+            ),
+        )
+
+
+def _has_routes(app: App) -> bool:
+    return has_self_hosted_profile(app.host) or bool(at(app.host, "customHandler", "http", "routes"))
+
+
+def _other_bindings(app: App) -> Faults:
+    if not app.has_custom_handler or forwarding(app.host) != "triggers":
+        return
+    names = {folder.name for folder in app.folders}
+    for function in app.functions:
+        kinds = sorted(kind_of(binding) for binding in function.bindings)
+        if function.name in names and "httptrigger" in kinds and kinds != ["http", "httptrigger"]:
+            yield (
+                f"{function.name}/function.json",
+                (
+                    "gets invocations as JSON on Azure: only functions with an HTTP trigger and an http output, and "
+                    "with no other binding, get requests. Leave these two."
+                ),
+            )
 
 
 def _missing_triggers(app: App) -> Faults:
@@ -183,18 +232,6 @@ def _routes_as_json(app: App) -> Faults:
                     "has a route for many paths, whose requests the program gets as JSON. A server of MCP needs "
                     f'"configurationProfile": "{SELF_HOSTED_PROFILE}" in host.json.'
                 ),
-            )
-
-
-def _missing_responses(app: App) -> Faults:
-    names = {folder.name for folder in app.folders}
-    if not app.has_custom_handler or forwarding(app.host) != "triggers":
-        return
-    for function in app.functions:
-        if function.name in names and function.http_trigger is not None and not _kinds_beside(function):
-            yield (
-                f"{function.name}/function.json",
-                'has no output of the type "http", without which Azure sends the requests as JSON. Add it.',
             )
 
 
@@ -270,13 +307,33 @@ RULES = (
         "handler",
         "error",
         (
-            "`customHandler` without the profile, `http.enableProxying`, `http.routes`, a flag that forwards requests "
-            "or a `function.json` with a trigger"
+            "`customHandler` without a profile, without a flag that forwards requests, and without a `function.json` "
+            "with a trigger, also with `http.routes`"
         ),
         "Nothing reaches the program.",
         f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`',
-        _SELF_HOSTED,
+        _PROXYING,
         _unforwarded,
+    ),
+    Rule(
+        "handler-sources",
+        "handler",
+        "error",
+        "a `function.json` beside `http.routes` of the custom handler, or beside a profile, which has a route",
+        "No function is loaded: only one configuration source is supported.",
+        "routes or `function.json` files, not both",
+        _ROUTE_FUNCTIONS,
+        _two_sources,
+    ),
+    Rule(
+        "handler-bindings",
+        "handler",
+        "warning",
+        "a `function.json` with an HTTP trigger and other bindings than one `http` output, and no routes in host.json",
+        "The program gets its invocations as JSON, and no requests of MCP.",
+        "an HTTP trigger and an `http` output",
+        _PROXYING,
+        _other_bindings,
     ),
     Rule(
         "handler-triggers",
@@ -299,16 +356,6 @@ RULES = (
         _routes_as_json,
     ),
     Rule(
-        "handler-responses",
-        "handler",
-        "warning",
-        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest`, and a function with an HTTP trigger alone",
-        "Azure sends its requests as JSON, because it has no output `http`. Here they are forwarded.",
-        "an output of the type `http`",
-        "https://github.com/Azure/azure-functions-host/blob/v4.x/src/WebJobs.Script/Extensions/FunctionMetadataExtensions.cs",
-        _missing_responses,
-    ),
-    Rule(
         "handler-function-files",
         "handler",
         "error",
@@ -324,8 +371,8 @@ RULES = (
         "error",
         "a `configurationProfile` that is unknown; its case does not count",
         "The host stops at its start.",
-        f"`{SELF_HOSTED_PROFILE}`",
-        "https://github.com/Azure/azure-functions-host/issues/11320",
+        f"`{SELF_HOSTED_PROFILE}` or `web-app-custom-handler`",
+        f"{_HOST}/de4eacca128d91cc95725bd03fe8abb3bf08d3ce/src/WebJobs.Script/Config/HostConfigurationProfile.cs",
         _unknown_profiles,
     ),
     Rule(
