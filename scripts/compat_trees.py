@@ -103,6 +103,8 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "mcp.server.context": {
         "funcmcp._compat.middleware_adapters": ["CallNext", "HandlerResult", "ServerRequestContext"],
     },
+    "mcp.server.fastmcp.prompts.base": {"funcmcp._compat.sdk_types": ["PromptArgument"]},
+    "mcp.server.mcpserver.prompts.base": {"funcmcp._compat.sdk_types": ["PromptArgument"]},
     "mcp.server.session": {"funcmcp._compat.context": ["ServerSession"]},
     "mcp.server.transport_security": {"funcmcp._compat.sdk_settings": ["TransportSecuritySettings"]},
     "mcp.shared.exceptions": {
