@@ -532,7 +532,10 @@ async def test_capabilities_of_a_client_are_compared_at_each_depth() -> None:
     async def which(ctx: Context) -> list[bool]:
         return [ctx.session.check_client_capability(capability) for capability in some]
 
+    async def answer(params: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
     extensions = {"com.example/a": {"b": 1, "c": 2}}
-    async with Client(mcp, roots=[], sample=lambda _: {}, extensions=extensions) as client:
+    async with Client(mcp, roots=[], sample=answer, extensions=extensions) as client:
         result = await client.call_tool("which")
     assert result.structured_content == {"result": [True] * 4 + [False] * 3}

@@ -503,7 +503,11 @@ class InputRequiredResult(Result):
     request_state: str | None = None
 
 
-class CallToolRequestParams(_WithMeta):
+class RequestParams(_WithMeta):
+    """The parameters of a request."""
+
+
+class CallToolRequestParams(RequestParams):
     """The parameters of a call."""
 
     name: str
@@ -522,7 +526,7 @@ class SubscriptionFilter(MCPModel):
     resource_subscriptions: list[str] | None = None
 
 
-class SubscriptionsListenRequestParams(_WithMeta):
+class SubscriptionsListenRequestParams(RequestParams):
     """The parameters of a subscription."""
 
     notifications: SubscriptionFilter

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import REQUEST_TIMEOUT as REQUEST_TIMEOUT
     from funcmcp._compat.sdk_types import ReadResourceResult as ReadResourceResult
     from funcmcp._compat.sdk_types import RequestId as RequestId
+    from funcmcp._compat.sdk_types import RequestParams as RequestParams
     from funcmcp._compat.sdk_types import Resource as Resource
     from funcmcp._compat.sdk_types import ResourceContents as ResourceContents
     from funcmcp._compat.sdk_types import ResourceLink as ResourceLink
@@ -176,6 +177,7 @@ else:
             "REQUEST_TIMEOUT",
             "ReadResourceResult",
             "RequestId",
+            "RequestParams",
             "Resource",
             "ResourceContents",
             "ResourceLink",
