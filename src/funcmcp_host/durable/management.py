@@ -18,6 +18,7 @@ from funcmcp_host.durable.hub import ConflictError, UnknownFunctionError
 from funcmcp_host.durable.instances import public_history
 from funcmcp_host.durable.store import StoreError
 from funcmcp_host.durable.turn import EntityRequest, entity_id
+from funcmcp_host.json_texts import NestingError, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -133,7 +134,7 @@ class Management:
         instance_id = parts[1] if len(parts) > 1 else uuid.uuid4().hex
         if not instance_id or len(instance_id) > _MAX_ID or _NOT_IN_IDS.search(instance_id):
             raise ValueError(
-                "The id of an instance must have 1 to 256 characters, and none of / \\ # ? nor an @ at its beginning."
+                "The id of an instance must have 1 to 256 characters, none of / \\ # ?, and no @ at its beginning."
             )
         self._hub.start(parts[0], _decoded(body), instance_id=instance_id, version=query.get("version"))
         return self._started(instance_id)
@@ -264,7 +265,9 @@ def _decoded(body: bytes) -> Any:
     if not body.strip():
         return None
     try:
-        return json.loads(body)
+        return loads(body)
+    except NestingError:
+        raise
     except ValueError:
         raise ValueError("The body must be JSON.") from None
 
