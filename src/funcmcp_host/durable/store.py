@@ -6,12 +6,13 @@ One process at a time has the file: two would run each orchestration twice.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     RecordKind = Literal["instance", "entity"]
@@ -22,7 +23,7 @@ _VERSION = 1
 
 
 class StoreError(Exception):
-    """The file can't be used; the text says why and what to do."""
+    """The file can't be used; the text says why."""
 
 
 class Store:
@@ -30,12 +31,15 @@ class Store:
 
     Args:
         file: The SQLite file. It is created with its folder.
+        on_error: Called with each error of a method before it is raised.
 
     Raises:
         StoreError: Another process has the file, it can't be written, or a newer version has written it.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, on_error: Callable[[StoreError], None] = lambda _: None) -> None:
+        self._file = file
+        self._on_error = on_error
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(file, timeout=0, isolation_level="EXCLUSIVE")
@@ -63,29 +67,44 @@ class Store:
             raise StoreError(f"The file {file} of Durable Functions was written by a newer version. Update funcmcp.")
 
     def get(self, kind: RecordKind, record_id: str) -> dict[str, Any] | None:
-        """Return a record, or None if there is none."""
-        row = self._connection.execute(
-            "SELECT record FROM records WHERE kind = ? AND id = ?", (kind, record_id)
-        ).fetchone()
+        """Return a record, or None if there is none; raise StoreError."""
+        with self._named_errors():
+            row = self._connection.execute(
+                "SELECT record FROM records WHERE kind = ? AND id = ?", (kind, record_id)
+            ).fetchone()
         return None if row is None else json.loads(row[0])
 
     def all(self, kind: RecordKind) -> Iterator[dict[str, Any]]:
-        """Yield the records of a kind in the order of their ids."""
-        for (text,) in self._connection.execute("SELECT record FROM records WHERE kind = ? ORDER BY id", (kind,)):
-            yield json.loads(text)
+        """Yield the records of a kind in the order of their ids; raise StoreError."""
+        with self._named_errors():
+            for (text,) in self._connection.execute("SELECT record FROM records WHERE kind = ? ORDER BY id", (kind,)):
+                yield json.loads(text)
 
     def put(self, kind: RecordKind, record_id: str, record: dict[str, Any]) -> None:
-        """Write a record; `commit` makes it last."""
-        self._connection.execute("REPLACE INTO records VALUES (?, ?, ?)", (kind, record_id, json.dumps(record)))
+        """Write a record; `commit` makes it last. Raise StoreError."""
+        with self._named_errors():
+            self._connection.execute("REPLACE INTO records VALUES (?, ?, ?)", (kind, record_id, json.dumps(record)))
 
     def delete(self, kind: RecordKind, record_id: str) -> None:
-        """Delete a record; `commit` makes it last."""
-        self._connection.execute("DELETE FROM records WHERE kind = ? AND id = ?", (kind, record_id))
+        """Delete a record; `commit` makes it last. Raise StoreError."""
+        with self._named_errors():
+            self._connection.execute("DELETE FROM records WHERE kind = ? AND id = ?", (kind, record_id))
 
     def commit(self) -> None:
-        """Make the changes last."""
-        self._connection.commit()
+        """Make the changes last; raise StoreError."""
+        with self._named_errors():
+            self._connection.commit()
 
     def close(self) -> None:
         """Drop what was not committed, and close the file."""
         self._connection.close()
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Raise StoreError for an error of SQLite, such as a full disk."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            failure = StoreError(f"The file {self._file} of Durable Functions can't be used: {error}.")
+            self._on_error(failure)
+            raise failure from error
