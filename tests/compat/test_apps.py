@@ -17,7 +17,12 @@ from funcmcp.compat import (
     RegexSearchTransform,
     ResourceCSP,
     Tool,
+    ToolTransform,
+    ToolTransformConfig,
+    Transform,
+    VersionFilter,
     resolve_ui_mime_type,
+    restrict_tag,
 )
 from funcmcp.compat.fastmcp.server.providers.addressing import (
     hash_tool,
@@ -114,6 +119,86 @@ async def test_pages_call_a_tool_by_its_hash_under_any_name(namespace: str) -> N
         hash_tool("lights", "switch"),
         "switch",
     )
+
+
+SWITCH = hashed_backend_name("lights", "switch")
+
+
+class Refusing(Transform):
+    """Refuses the lookup of a tool, which it lists."""
+
+    async def get_tool(self, name: str, call_next: Any, *, version: Any = None) -> Any:
+        return None if name == "switch" else await call_next(name, version=version)
+
+
+class RefusingApp(FastMCPApp):
+    """An app that refuses its tool."""
+
+    async def get_tool(self, name: str, version: Any = None) -> Any:
+        return None if name == "switch" else await super().get_tool(name, version)
+
+
+def hidden_by_name(mcp: FastMCP) -> None:
+    mcp.disable(names={"switch"})
+
+
+def refused_by_a_transform(mcp: FastMCP) -> None:
+    mcp.add_transform(Refusing())
+
+
+@pytest.mark.parametrize(
+    ("hide", "app_class"),
+    [(hidden_by_name, FastMCPApp), (refused_by_a_transform, FastMCPApp), (lambda _mcp: None, RefusingApp)],
+)
+async def test_pages_do_not_call_a_tool_that_is_hidden_or_refused(hide: Any, app_class: type[FastMCPApp]) -> None:
+    app = app_class("lights")
+    app.tool("switch")(lights)
+    mcp = FastMCP("Lights", providers=[app])
+    hide(mcp)
+    above = FastMCP("Above")
+    servers = [mcp]
+    if not mcp.has_view:  # with which it can't be mounted
+        above.mount(mcp, "child")
+        servers.append(above)
+    for server in servers:
+        async with Client(server) as client:
+            assert "Unknown tool" in (await client.call_tool(SWITCH, {}, raise_on_error=False)).text
+
+
+async def test_pages_call_a_renamed_tool_and_the_newest_version_that_is_shown() -> None:
+    app = FastMCPApp("lights")
+    app.tool("switch", version="1")(lights)
+    app.tool("switch", version="2")(lambda: "dark")
+    mcp = FastMCP("Lights", providers=[app])
+    above = FastMCP("Above")
+    above.mount(mcp, "child", tool_names={"switch": "toggle"})
+    for transform, text in ((None, "dark"), (VersionFilter(version_lt="2"), "on")):
+        if transform is not None:
+            mcp.add_transform(transform)
+        for server in (mcp, above):
+            async with Client(server) as client:
+                assert (await client.call_tool(SWITCH, {})).text == text
+
+
+@pytest.mark.parametrize("transforms", [[], [Transform()]])
+async def test_pages_call_the_tool_of_their_app_beside_one_of_its_name(transforms: list[Any]) -> None:
+    app = FastMCPApp("lights")
+    app.tool("switch")(lights)
+    mcp = FastMCP("Lights", providers=[app], transforms=transforms)
+    mcp.tool(name="switch")(lambda: "own")
+    async with Client(mcp) as client:
+        assert (await client.call_tool(SWITCH, {})).text == "on"
+        assert (await client.call_tool("switch", {})).text == "own"
+
+
+@pytest.mark.parametrize("on_provider", [False, True])
+async def test_a_check_of_tags_counts_those_before_and_after_the_transforms_of_a_server(on_provider: bool) -> None:
+    app = FastMCPApp("lights")
+    app.tool("switch", tags={"admin"}, auth=restrict_tag("admin", scopes=["admin"]))(lights)
+    mcp = FastMCP("Lights", providers=[app])
+    retagged = ToolTransform({"switch": ToolTransformConfig(tags={"public"})})
+    (app if on_provider else mcp).add_transform(retagged)
+    assert (await mcp.get_tool("switch") is not None) == on_provider
 
 
 async def test_a_search_does_not_find_the_tools_of_pages() -> None:

@@ -223,3 +223,20 @@ async def test_results_that_do_not_fit_their_output_schema_are_logged_once(
     plain, misfit = (text.partition(". Clients")[0] for text in logged)
     assert plain == "The function plain: Its tool has an output schema, but its result has no structured content"
     assert misfit.startswith("The function misfit: Its tool has an output schema, but its result does not fit it (b ")
+
+
+async def test_what_an_edit_breaks_is_logged_when_the_app_is_loaded_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_app(tmp_path, OUTPUTS)
+    host = FunctionsHost(folder, dict(os.environ), HostSettings(engine="library"))
+    await host.start()
+    try:
+        assert "webhookAuthorizationLevel" not in caplog.text
+        system = {"webhookAuthorizationLevel": "Anonymous"}
+        (folder / "host.json").write_text(json.dumps({"version": "2.0", "extensions": {"mcp": {"system": system}}}))
+        await host.worker.replace()
+    finally:
+        await host.aclose()
+    logged = [record.getMessage() for record in caplog.records if record.name == "funcmcp.host"]
+    assert [text.partition(",")[0] for text in logged] == ["webhookAuthorizationLevel: is Anonymous"]

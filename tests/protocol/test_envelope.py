@@ -45,6 +45,8 @@ def test_a_complete_envelope_is_read(meta: dict[str, Any]) -> None:
         ({"_meta": {**META, CLIENT_INFO: "curl"}}, CLIENT_INFO),
         ({"_meta": {**META, LOG_LEVEL: "loud"}}, LOG_LEVEL),
         ({"_meta": {**META, LOG_LEVEL: ["info"]}}, LOG_LEVEL),
+        ({"_meta": {**META, "progressToken": []}}, "progressToken"),
+        ({"_meta": {**META, "progressToken": True}}, "progressToken"),
     ],
 )
 def test_a_fault_in_the_envelope_is_invalid_params_and_names_the_member(params: dict[str, Any], named: str) -> None:

@@ -268,7 +268,7 @@ def test_a_front_is_a_function_app_of_its_own(app: AzureFrontEnd, tmp_path: Path
     code = f"from funcmcp.azure import front, http_app\n\napp = http_app(front({arguments}))\n"
     folder = write_app(tmp_path / "front", code, host={"version": "2.0", "extensions": {"http": {"routePrefix": ""}}})
     with running([*FUNCMCP, "host", str(folder), "--port", "0", "--no-reload"]) as process:
-        url = process.endpoint().replace("/runtime/webhooks/mcp", "/mcp")
+        url = process.line_with("/mcp (POST").partition("HTTP trigger: ")[2].partition(" ")[0]
         called = funcmcp("call", url, "forecast", "city=Graz")
         assert called.stdout == "sunny in Graz, asked 1 times\n", called.stderr
     assert {request["x-functions-key"] for request in app.received} == {KEY}

@@ -248,12 +248,21 @@ def current_caller() -> Caller:
 class Condition:
     """The checks of a component as a condition on which callers have it.
 
+    They must pass with the tags that its provider gives it, and with those that transforms of servers give it, so that
+    no transform takes a rule away.
+
     Args:
         component: The component.
+        tags: The tags that its provider gives it; None for its own.
     """
 
-    def __init__(self, component: Any) -> None:
+    def __init__(self, component: Any, tags: frozenset[str] | None = None) -> None:
         self._component = component
+        self._tags = tags
+
+    def with_tags(self, tags: frozenset[str]) -> Condition:
+        """Return the condition of the component with the tags that its provider gives it."""
+        return Condition(self._component, tags)
 
     async def __call__(self, feature: Feature, request: RequestContext) -> bool:
         """Return whether the caller of a request has the feature of the component."""
@@ -263,11 +272,16 @@ class Condition:
         """Return whether a caller has the feature of the component."""
         if caller.is_trusted:
             return True
-        context = AuthContext(caller.token, _with_tags(self._component, feature.tags))
-        try:
-            return await run_auth_checks(self._component.auth, context)
-        except AuthorizationError:
-            return False
+        original = frozenset(self._component.tags) if self._tags is None else self._tags
+        for tags in {original, feature.tags}:
+            context = AuthContext(caller.token, _with_tags(self._component, tags))
+            try:
+                passes = await run_auth_checks(self._component.auth, context)
+            except AuthorizationError:
+                return False
+            if not passes:
+                return False
+        return True
 
 
 async def allows(feature: Feature) -> bool:

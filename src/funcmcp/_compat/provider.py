@@ -100,7 +100,11 @@ class Provider:
         """
         del tool_name  # a transform may have changed it
         tools = await self.list_tools()
-        return newest((tool for tool in tools if is_app_tool_with_identity(tool, tool_hash)), None)
+        tool = newest((tool for tool in tools if is_app_tool_with_identity(tool, tool_hash)), None)
+        if tool is None:
+            return None
+        named = await self.get_tool(tool.name)  # which a subclass or a transform may refuse
+        return named if named is None or is_app_tool_with_identity(named, tool_hash) else tool
 
     async def list_resources(self) -> Sequence[Any]:
         """Return the resources after the transforms."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from funcmcp._compat.app_addresses import parse_hashed_backend_name
+from funcmcp._compat.authorization import Condition
 from funcmcp._compat.provider import rules_of
 from funcmcp._compat.transforms import is_enabled
 from funcmcp._providers.provider import Provider as NativeProvider
@@ -78,9 +79,9 @@ class Source:
         identity = parse_hashed_backend_name(key) if kind is Tool else None
         if identity is not None:
             component = await self.provider.get_tool_by_hash(*identity)
-            tools: list[Any] = [] if component is None else self._shown(component)
+            tools = [] if component is None else self._shown(component)
             if tools:
-                return replace(tools[0], name=key)  # type: ignore[no-any-return] # a copy of a Tool
+                return tools[0]  # under its listed name, to which the rules and transforms of servers apply
         for component in await self._candidates(kind, self.source_key(kind, key)):
             if component is not None:
                 shown = self._shown(component)
@@ -107,8 +108,11 @@ class Source:
     @property
     def native_transforms(self) -> list[Any]:
         """The transforms that change features: those of the provider, and those of the server."""
-        own = [item for item in self.provider.transforms if callable(item) and not hasattr(item, "list_tools")]
-        return [*own, *self._transforms]
+        return [*self._provider_transforms, *self._transforms]
+
+    @property
+    def _provider_transforms(self) -> list[Any]:
+        return [item for item in self.provider.transforms if callable(item) and not hasattr(item, "list_tools")]
 
     def _shown(self, component: Any) -> list[AnyFeature]:
         """Return what clients see of a component: its feature after the transforms, or nothing."""
@@ -123,14 +127,8 @@ class Source:
         is_visible = self._is_visible(features[0], enabled=getattr(component, "enabled", True))
         if not (is_visible and is_enabled(component)):
             features = [replace(features[0], enabled=False)]  # a rule of the server may show it nevertheless
-        for transform in self.native_transforms:
-            changed: list[AnyFeature] = []
-            for feature in features:
-                result = transform(feature)
-                if result is not None:
-                    changed += [result] if isinstance(result, Tool | Resource | ResourceTemplate | Prompt) else result
-            features = changed
-        return features
+        features = _transformed(features, self._provider_transforms)
+        return _transformed([_with_given_tags(feature) for feature in features], self._transforms)
 
     def _feature_of(self, component: Any) -> AnyFeature:
         if type(component).__hash__ is None:
@@ -143,6 +141,26 @@ class Source:
     def _is_visible(self, feature: AnyFeature, *, enabled: bool) -> bool:
         rules = rules_of(self.provider)
         return rules.decide(feature, default=enabled)
+
+
+def _transformed(features: list[AnyFeature], transforms: Sequence[AnyTransform]) -> list[AnyFeature]:
+    """Return what transforms make of features, each one after those before it."""
+    for transform in transforms:
+        changed: list[AnyFeature] = []
+        for feature in features:
+            result = transform(feature)
+            if result is not None:
+                changed += [result] if isinstance(result, Tool | Resource | ResourceTemplate | Prompt) else result
+        features = changed
+    return features
+
+
+def _with_given_tags(feature: AnyFeature) -> AnyFeature:
+    """Return a feature whose checks count the tags that its provider gives it."""
+    condition = getattr(feature, "shown_if", None)
+    if not isinstance(condition, Condition):
+        return feature
+    return replace(feature, shown_if=condition.with_tags(feature.tags))
 
 
 class ProvidedComponents(NativeProvider):

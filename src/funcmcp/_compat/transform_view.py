@@ -174,6 +174,8 @@ class TransformView:
         if not isinstance(name, str) or method not in kinds:
             return routed
         kind = kinds[method]
+        if isinstance(routed.feature, Tool):
+            name = routed.feature.name  # which differs if the pages of an app call the tool
         component = await self._found(kind, name, spec, context)
         if component is None:
             raise UnknownFeature("tool" if kind is _TOOLS else "prompt", name)
@@ -259,6 +261,8 @@ class TransformView:
         else:
             features = registry.versions_of(key)
         provided = context.routed.feature
+        if isinstance(provided, Tool) and provided.key == key != context.request.params.get("name"):
+            return [provided]  # the tool of an app, even if the server has another one of its name
         if features or not isinstance(provided, kind.feature):
             return features
         return [provided] if kind is _TEMPLATES or provided.key == key else []

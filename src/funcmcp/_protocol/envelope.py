@@ -20,6 +20,8 @@ CLIENT_INFO = PREFIX + "clientInfo"
 LOG_LEVEL = PREFIX + "logLevel"
 SERVER_INFO = PREFIX + "serverInfo"
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
+PROGRESS_TOKEN = "progressToken"  # noqa: S105 - the name of a member
+_PROGRESS_TOKENS = frozenset({str, int, float})
 
 
 def carries_version(params: object) -> bool:
@@ -45,6 +47,8 @@ def read_meta(params: dict[str, Any]) -> dict[str, Any]:
         raise InvalidParams(f'"{CLIENT_INFO}" must be an object.')
     if LOG_LEVEL in meta and not (type(meta[LOG_LEVEL]) is str and meta[LOG_LEVEL] in LEVELS):
         raise InvalidParams(f'"{LOG_LEVEL}" must be one of {", ".join(LEVELS)}.')
+    if PROGRESS_TOKEN in meta and type(meta[PROGRESS_TOKEN]) not in _PROGRESS_TOKENS:
+        raise InvalidParams(f'"{PROGRESS_TOKEN}" must be a string or a number.')
     return meta
 
 

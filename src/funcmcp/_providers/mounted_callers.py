@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._providers.provided import FeaturesOfCaller
-from funcmcp._server.catalog.features import Skill
+from funcmcp._server.catalog.features import Skill, Tool
 from funcmcp._server.catalog.transformed import FEATURES, Transform
 
 if TYPE_CHECKING:
@@ -78,7 +78,10 @@ class MountedCallers:
         for source in self._providers.per_caller:
             match = await source.find(named, below, principal)
             if match is not None and isinstance(match[0], (*FEATURES, Skill)):
-                return self._catalog_of([match[0]]).find(named, params)
+                catalog = self._catalog_of([match[0]])
+                if isinstance(match[0], Tool) and match[0].name != below[named.member]:
+                    params = {**params, named.member: catalog.tool_name}  # the key is another name of the tool
+                return catalog.find(named, params)
         return None
 
     @property

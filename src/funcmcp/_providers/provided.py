@@ -556,6 +556,11 @@ class FeaturesOfCaller:
         registry: Registry[Any] = next(registry for registry in registries if registry.kind == kind)
         return registry
 
+    @property
+    def tool_name(self) -> str | None:
+        """The name of the one tool that was looked up; None if transforms have removed it."""
+        return next((tool.name for tool in self._catalog.tools.every()), None)
+
     def find(self, named: _Named, params: dict[str, Any]) -> Match | None:
         """Return the feature that a request names, with the values of a template; None if it is not here."""
         return _found(named, self.lookup, params)
@@ -898,6 +903,11 @@ class CallerFeatures(_Source):
             if feature is not None:
                 single = self.new_catalog()
                 self.add_to(single.features, without_task(feature))
+                if feature.key != self.source_key(named.kind, key) and isinstance(feature, Tool):
+                    params = {
+                        **params,
+                        named.member: single.tool_name or feature.key,
+                    }  # the key is another name of the tool
                 match = single.find(named, params)
                 if match is not None:
                     return match

@@ -112,9 +112,11 @@ class DurableApp:
         async def answer(body: bytes) -> HttpResponse:
             path = request.path[len(PATH) :]
             reply = self._management.answer(request.method, path, request.query_string, body)
-            headers = () if reply.location is None else (("location", reply.location), ("retry-after", "10"))
+            headers = (
+                () if reply.location is None else (("location", reply.location), ("retry-after", str(reply.delay)))
+            )
             content = json.dumps(reply.content).encode()
-            return HttpResponse(reply.status, (("content-type", "application/json"), *headers), content)
+            return HttpResponse(reply.status, headers, content)
 
         try:
             return await answer_body(request, server.options.limits, server.load, answer)

@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +36,21 @@ class EventType(IntEnum):
     ORCHESTRATOR_COMPLETED = 13
     EVENT_SENT = 14
     EVENT_RAISED = 15
+
+
+_TERMINOLOGY = {
+    EventType.SUB_ORCHESTRATION_CREATED: "SubOrchestrationInstanceCreated",
+    EventType.SUB_ORCHESTRATION_COMPLETED: "SubOrchestrationInstanceCompleted",
+    EventType.SUB_ORCHESTRATION_FAILED: "SubOrchestrationInstanceFailed",
+}
+"""The names of events for clients that are not those of `EventType`."""
+
+_INTERNAL = ("EventId", "IsPlayed", "TaskScheduledId", "TimerId", "OrchestrationInstance", "Version", "Tags")
+"""The members of events that clients do not get."""
+
+_TURNS = frozenset({EventType.ORCHESTRATOR_STARTED, EventType.ORCHESTRATOR_COMPLETED})
+_SCHEDULED = frozenset({EventType.TASK_SCHEDULED, EventType.SUB_ORCHESTRATION_CREATED})
+_SUCCEEDED = frozenset({EventType.TASK_COMPLETED, EventType.SUB_ORCHESTRATION_COMPLETED})
 
 
 def event(kind: EventType, event_id: int = -1, **members: Any) -> dict[str, Any]:
@@ -141,3 +157,41 @@ class Instance:
         self.next_id = 0
         self.scheduled = []
         self.inbox = [event for event in self.inbox if event["EventType"] == EventType.EVENT_RAISED]
+
+
+def public_history(instance: Instance, *, has_inputs: bool, has_outputs: bool) -> list[dict[str, Any]]:
+    """Return the history of an instance as clients get it.
+
+    Events have the names of their kinds, and the end of a task replaces the event that scheduled it. The turns of the
+    orchestrator are left out.
+
+    Source: GetDurableOrchestrationStatusAsync of the Durable Functions extension 3.0 (DurableClient.cs).
+
+    Args:
+        instance: The instance.
+        has_inputs: Whether events have inputs.
+        has_outputs: Whether the ends of tasks and of the instance have their results, decoded from JSON.
+    """
+    scheduled = {known["EventId"]: known for known in instance.history if known["EventType"] in _SCHEDULED}
+    ended = {known.get("TaskScheduledId") for known in instance.history}
+    events = []
+    for known in instance.history:
+        kind = EventType(known["EventType"])
+        if kind in _TURNS or (kind in _SCHEDULED and known["EventId"] in ended):
+            continue
+        shown = {name: value for name, value in known.items() if name not in _INTERNAL}
+        shown["EventType"] = _TERMINOLOGY.get(kind) or kind.name.title().replace("_", "")
+        beginning = scheduled.get(known.get("TaskScheduledId"))
+        if kind == EventType.EXECUTION_STARTED:
+            shown["FunctionName"] = shown.pop("Name")
+        elif beginning is not None:
+            shown |= {"ScheduledTime": beginning["Timestamp"], "FunctionName": beginning["Name"]}
+            shown["Input"] = beginning["Input"]
+        if kind in _SUCCEEDED:
+            shown["Result"] = json.loads(known["Result"])
+        events.append(shown)
+    if instance.has_ended:
+        ending = {"EventType": "ExecutionCompleted", "OrchestrationStatus": instance.status}
+        events.append({**ending, "Result": instance.output, "Timestamp": instance.updated})
+    hidden = {*(() if has_inputs else ("Input",)), *(() if has_outputs else ("Result",))}
+    return [{name: value for name, value in shown.items() if name not in hidden} for shown in events]

@@ -83,7 +83,8 @@ class Listener:
             status, content = 413, f"The body must have at most {_MAX_BODY} bytes."
         else:
             query = scope["query_string"].decode("latin-1")
-            status, content, _ = self._answer(scope["method"], path[len(self._prefix) :], query, bytes(body))
+            reply = self._answer(scope["method"], path[len(self._prefix) :], query, bytes(body))
+            status, content = reply.status, reply.content
         data = json.dumps(content).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})

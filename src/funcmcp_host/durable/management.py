@@ -1,6 +1,6 @@
 """The requests with which an app and its clients manage orchestrations, and the value of a durable client binding.
 
-Source: the HTTP API of Durable Functions ("HTTP APIs in Durable Functions"), and what azure-functions-durable 1.7 and
+Source: HttpApiHandler of the Durable Functions extension 3.0, and what azure-functions-durable 1.7 and
 durable-functions 3.5 read of its responses.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, quote
 
 from funcmcp_host.durable.answers import AnswerError
 from funcmcp_host.durable.hub import ConflictError, UnknownFunctionError
+from funcmcp_host.durable.instances import public_history
 from funcmcp_host.durable.store import StoreError
 from funcmcp_host.durable.turn import EntityRequest, entity_id
 
@@ -27,8 +29,12 @@ PATH = "/runtime/webhooks/durabletask"
 """Where clients manage orchestrations, as on Azure."""
 
 _ID = "INSTANCEID"
-_NOT_IN_IDS = re.compile(r"[/\\#?\x00-\x1f]")
+_NOT_IN_IDS = re.compile(r"^@|[/\\#?\x00-\x1f\x7f-\x9f]")
 _MAX_ID = 256
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_LATEST = datetime.max.replace(tzinfo=UTC)
+_STARTED_DELAY = 10
+_RUNNING_DELAY = 5
 
 
 class Reply(NamedTuple):
@@ -38,11 +44,13 @@ class Reply(NamedTuple):
         status: The HTTP status.
         content: The body, for JSON.
         location: Where the instance can be asked for; None if there is none.
+        delay: After how many seconds the client should ask.
     """
 
     status: int
     content: Any
     location: str | None = None
+    delay: int = 0
 
 
 class Management:
@@ -124,13 +132,15 @@ class Management:
             raise ValueError("The path must be orchestrators/NAME or orchestrators/NAME/ID.")
         instance_id = parts[1] if len(parts) > 1 else uuid.uuid4().hex
         if not instance_id or len(instance_id) > _MAX_ID or _NOT_IN_IDS.search(instance_id):
-            raise ValueError("The id of an instance must have 1 to 256 characters, and none of / \\ # ?.")
+            raise ValueError(
+                "The id of an instance must have 1 to 256 characters, and none of / \\ # ? nor an @ at its beginning."
+            )
         self._hub.start(parts[0], _decoded(body), instance_id=instance_id, version=query.get("version"))
         return self._started(instance_id)
 
     def _started(self, instance_id: str) -> Reply:
         urls = self.urls(instance_id)
-        return Reply(202, urls, urls["statusQueryGetUri"])
+        return Reply(202, urls, urls["statusQueryGetUri"], _STARTED_DELAY)
 
     def _read(self, parts: list[str], query: Mapping[str, str], _body: bytes) -> Reply:
         if not parts or not parts[0]:
@@ -138,23 +148,28 @@ class Management:
         instance = self._hub.instance(parts[0])
         if instance is None:
             return _unknown(parts[0])
-        status = 200 if instance.has_ended else 202
-        return Reply(status, _status_of(instance, query), self.urls(instance.id)["statusQueryGetUri"])
+        content = _status_of(instance, query)
+        if not instance.has_ended:
+            return Reply(202, content, self.urls(instance.id)["statusQueryGetUri"], _RUNNING_DELAY)
+        is_error = instance.status == "Failed" and _is_set(query, "returnInternalServerErrorOnFailure", default=False)
+        return Reply(500 if is_error else 200, content)
 
     def _matching(self, query: Mapping[str, str]) -> Iterator[Instance]:
         states = {state.lower() for state in query.get("runtimeStatus", "").split(",") if state}
         prefix = query.get("instanceIdPrefix", "")
-        since, until = query.get("createdTimeFrom", ""), query.get("createdTimeTo", "9")
+        since, until = _time_in(query, "createdTimeFrom") or _EARLIEST, _time_in(query, "createdTimeTo") or _LATEST
         for instance in self._hub.instances():
             if states and instance.status.lower() not in states:
                 continue
-            if instance.id.startswith(prefix) and since <= instance.created <= until:
+            if instance.id.startswith(prefix) and since <= datetime.fromisoformat(instance.created) <= until:
                 yield instance
 
     def _purge(self, parts: list[str], query: Mapping[str, str], _body: bytes) -> Reply:
         if parts and parts[0]:
             instance = self._hub.instance(parts[0])
             instances = [] if instance is None else [instance]
+        elif _time_in(query, "createdTimeFrom") is None:
+            return Reply(400, "Please provide value for 'createdTimeFrom' parameter.")
         else:
             instances = list(self._matching(query))
         ended = [instance for instance in instances if instance.has_ended]
@@ -168,6 +183,8 @@ class Management:
         if change is None:
             return Reply(404, f"Instances have no operation {operation!r}.")
         instance = self._hub.instance(parts[0])
+        if instance is None and operation == "restart":
+            raise ValueError("InstanceId does not match a valid orchestration instance.")
         if instance is None:
             return _unknown(parts[0])
         return change(self, instance, parts[2:], query, body)
@@ -214,6 +231,10 @@ class Management:
             return Reply(404, None)
         return Reply(200, None if record["state"] is None else json.loads(record["state"]))
 
+    def _delete_entity(self, parts: list[str], _query: Mapping[str, str], _body: bytes) -> Reply:
+        self._hub.signal(EntityRequest(_entity_of(parts), "delete"))
+        return Reply(202, None)
+
     def _signal(self, parts: list[str], query: Mapping[str, str], body: bytes) -> Reply:
         self._hub.signal(EntityRequest(_entity_of(parts), query.get("op", ""), _decoded(body)))
         return Reply(202, None)
@@ -225,6 +246,7 @@ class Management:
         ("POST", "instances"): _change,
         ("GET", "entities"): _read_entity,
         ("POST", "entities"): _signal,
+        ("DELETE", "entities"): _delete_entity,
     }
 
     _CHANGES: ClassVar[dict[str, Callable[[Management, Instance, list[str], Mapping[str, str], bytes], Reply]]] = {
@@ -270,15 +292,30 @@ def _status_of(instance: Instance, query: Mapping[str, str]) -> dict[str, Any]:
         "input": instance.input if _is_set(query, "showInput", default=True) else None,
         "customStatus": instance.custom_status,
         "output": instance.output,
-        "createdTime": instance.created,
-        "lastUpdatedTime": instance.updated,
+        "createdTime": _seconds_of(instance.created),
+        "lastUpdatedTime": _seconds_of(instance.updated),
     }
     if _is_set(query, "showHistory", default=False):
-        hidden = () if _is_set(query, "showHistoryOutput", default=False) else ("Result", "Input")
-        status["historyEvents"] = [
-            {name: value for name, value in known.items() if name not in hidden} for known in instance.history
-        ]
+        status["historyEvents"] = public_history(
+            instance,
+            has_inputs=_is_set(query, "showInput", default=True),
+            has_outputs=_is_set(query, "showHistoryOutput", default=False),
+        )
     return status
+
+
+def _seconds_of(time: str) -> str:
+    """Return a time without its microseconds."""
+    return time.partition(".")[0] + "Z"
+
+
+def _time_in(query: Mapping[str, str], name: str) -> datetime | None:
+    """Return a time of a query, in UTC unless it says otherwise; None without a valid one, which Azure ignores."""
+    try:
+        time = datetime.fromisoformat(query.get(name, ""))
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _is_set(query: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -88,10 +91,55 @@ async def test_clients_start_and_read_instances(app: Running) -> None:
         "output": ["Hello Oslo!"],
         "customStatus": {"done": 1},
     }
-    assert not any("Result" in known for known in content["historyEvents"])
+    assert "location" not in headers
+    assert not any({"Result", "Input"} & known.keys() for known in content["historyEvents"])
     query = "showHistory=true&showHistoryOutput=true"
     content = (await ask(app.host, "GET", "/instances/http-1", query))[1]
-    assert [known["Result"] for known in content["historyEvents"] if "Result" in known] == ['"Hello Oslo!"']
+    assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}Z", content["createdTime"])
+    events = content["historyEvents"]
+    assert [known["EventType"] for known in events] == ["ExecutionStarted", "TaskCompleted", "ExecutionCompleted"]
+    assert [known.get("FunctionName") for known in events] == ["chain", "greet", None]
+    assert [known.get("Input") for known in events] == [json.dumps('["Oslo"]'), json.dumps('"Oslo"'), None]
+    assert [known.get("Result") for known in events] == [None, "Hello Oslo!", ["Hello Oslo!"]]
+    assert "ScheduledTime" in events[1]
+    assert events[2]["OrchestrationStatus"] == "Completed"
+    assert not any({"EventId", "IsPlayed", "TaskScheduledId", "Version"} & known.keys() for known in events)
+
+
+async def test_a_failed_instance_has_status_500_if_the_client_asks_for_it(app: Running) -> None:
+    await ask(app.host, "POST", "/orchestrators/failing/http-2")
+    await app.ended("http-2")
+    assert (await ask(app.host, "GET", "/instances/http-2"))[0] == 200
+    query = "returnInternalServerErrorOnFailure=true"
+    status, content, _ = await ask(app.host, "GET", "/instances/http-2", query)
+    assert (status, content["runtimeStatus"]) == (500, "Failed")
+
+
+async def test_times_of_a_query_are_compared_as_times(app: Running) -> None:
+    await ask(app.host, "POST", "/orchestrators/chain/http-3", body="[]")
+    instance = app.host._durable._hub.instance("http-3")
+    assert instance is not None
+    created = datetime.fromisoformat(instance.created)
+
+    async def ids(**times: str) -> list[str]:
+        query = urlencode({"instanceIdPrefix": "http-3", **times})
+        return [found["instanceId"] for found in (await ask(app.host, "GET", "/instances", query))[1]]
+
+    seconds = created.replace(microsecond=0)
+    assert await ids(createdTimeFrom=seconds.strftime("%Y-%m-%dT%H:%M:%SZ")) == ["http-3"]
+    later = (created + timedelta(hours=1)).astimezone(timezone(timedelta(hours=-8)))
+    assert await ids(createdTimeFrom=later.isoformat()) == []
+    assert await ids(createdTimeTo=later.isoformat()) == ["http-3"]
+    assert await ids(createdTimeFrom="yesterday") == ["http-3"]
+
+
+async def test_entities_are_deleted_over_http(app: Running) -> None:
+    assert (await ask(app.host, "POST", "/entities/counter/http", "op=add", body="2"))[0] == 202
+    hub = app.host._durable._hub
+    await hub._entities["@counter@http"]
+    assert (await ask(app.host, "GET", "/entities/counter/http"))[:2] == (200, 2)
+    assert (await ask(app.host, "DELETE", "/entities/counter/http"))[0] == 202
+    assert hub._entity_record("@counter@http")["queue"][0]["operation"] == "delete"
 
 
 async def test_urls_of_a_check_status_response(app: Running) -> None:
@@ -101,7 +149,8 @@ async def test_urls_of_a_check_status_response(app: Running) -> None:
     assert response.status == 202
     path = f"/instances/{urls['id']}"
     assert urls["sendEventPostUri"].startswith(f"http://localhost:7071{PATH}{path}/raiseEvent/{{eventName}}?")
-    assert (await ask(app.host, "GET", path))[0] == 202
+    status, _, headers = await ask(app.host, "GET", path)
+    assert (status, headers["retry-after"]) == (202, "5")
     assert (await ask(app.host, "POST", f"{path}/suspend", "reason=x"))[0] == 202
     assert (await ask(app.host, "GET", path))[1]["runtimeStatus"] == "Suspended"
     assert (await ask(app.host, "POST", f"{path}/resume"))[0] == 202
@@ -115,10 +164,12 @@ async def test_urls_of_a_check_status_response(app: Running) -> None:
     assert [found["instanceId"] for found in (await ask(app.host, "GET", "/instances", prefix))[1]] == [urls["id"]]
     assert (await ask(app.host, "GET", "/instances/", f"{prefix}&createdTimeFrom=2999-01-01"))[1] == []
     assert (await ask(app.host, "GET", "/instances", f"{prefix}&createdTimeTo=2000-01-01"))[1] == []
-    assert (await ask(app.host, "DELETE", "/instances", f"{prefix}&runtimeStatus=Terminated"))[1] == {
-        "instancesDeleted": 1
-    }
-    assert (await ask(app.host, "DELETE", "/instances", prefix))[0] == 404
+    filters = f"{prefix}&createdTimeFrom=2000-01-01"
+    status, content, _ = await ask(app.host, "DELETE", "/instances", f"{prefix}&runtimeStatus=Terminated")
+    assert (status, content) == (400, "Please provide value for 'createdTimeFrom' parameter.")
+    content = (await ask(app.host, "DELETE", "/instances", f"{filters}&runtimeStatus=Terminated"))[1]
+    assert content == {"instancesDeleted": 1}
+    assert (await ask(app.host, "DELETE", "/instances", filters))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -128,10 +179,12 @@ async def test_urls_of_a_check_status_response(app: Running) -> None:
         ("POST", "/orchestrators/greet", 400, "is not an orchestrator function"),
         ("POST", "/orchestrators", 400, "must be orchestrators/NAME or orchestrators/NAME/ID"),
         ("POST", "/orchestrators/chain/a%23b", 400, "none of / "),
+        ("POST", "/orchestrators/chain/@counter@a", 400, "no @ at its beginning"),
         ("GET", "/orchestrators/chain", 404, "There is nothing at GET orchestrators"),
         ("GET", "/instances/nothing", 404, "No instance with ID 'nothing' found"),
         ("POST", "/instances/nothing/terminate", 404, "No instance with ID 'nothing' found"),
         ("POST", "/instances/nothing/explode", 404, "Instances have no operation 'explode'"),
+        ("POST", "/instances/nothing/restart", 400, "InstanceId does not match a valid orchestration instance"),
         ("POST", "/instances/nothing", 404, "Instances have no operation ''"),
         ("GET", "/entities/counter/nothing", 404, "null"),
         ("GET", "/entities/counter", 400, "The path must be entities/NAME/KEY"),
