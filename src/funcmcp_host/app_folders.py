@@ -27,7 +27,8 @@ def deployed_apps(folder: Path) -> list[Path]:
         text = read_text(file)
     except (OSError, ValueError):
         return []
-    projects = dict.fromkeys(folder / match.strip() for match in _SERVICE.findall(text))
+    # azd takes the path for one within the folder, also if it begins with a slash.
+    projects = dict.fromkeys(folder / match.strip().lstrip("/\\") for match in _SERVICE.findall(text))
     return [project for project in projects if is_file(project / "host.json")]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._objects.mappings import lower_names
+from funcmcp_host.json_texts import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -158,7 +159,7 @@ def read_function(function_info: FunctionInfo) -> Function:
 
 def _keys(text: str) -> dict[str, Any]:
     try:
-        values = json.loads(text)
+        values = loads(text)
     except ValueError:
         values = None
     if not isinstance(values, dict):
@@ -289,7 +290,7 @@ def _decoded(values: dict[str, Any], key: str) -> Any:
     if not value.strip():
         return None
     try:
-        return json.loads(value)
+        return loads(value)
     except ValueError as error:
         raise BindingError(f"{key} is not valid JSON: {error}.") from error
 

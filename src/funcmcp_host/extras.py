@@ -13,6 +13,7 @@ from funcmcp._authoring.calling.threads import Threads
 from funcmcp_host.bindings import BindingError
 from funcmcp_host.blobs import BlobError, FolderBlobs
 from funcmcp_host.expressions import ExpressionError, Template, with_settings
+from funcmcp_host.json_texts import loads
 from funcmcp_host.workers.worker import NULL, Value
 
 if TYPE_CHECKING:
@@ -290,16 +291,18 @@ class _Queue:
     async def write(self, trigger: Trigger, value: Value) -> None:
         """Append a message, or each item of an array."""
         messages = [value.data]
-        if value.kind == "bytes":
-            messages = [value.data.decode("utf-8", "replace")]
-        elif value.kind == "json":
-            decoded = json.loads(value.data)
-            messages = decoded if isinstance(decoded, list) else [decoded]
         try:
+            if value.kind == "bytes":
+                messages = [value.data.decode("utf-8", "replace")]
+            elif value.kind == "json":
+                decoded = loads(value.data)
+                messages = decoded if isinstance(decoded, list) else [decoded]
             file = self._storage.queue(self._connection, self._name.value(trigger))
             await self._storage.threads.run(_append, {"file": file, "messages": messages})
         except BindingError as error:
             raise BlobError(str(error)) from error
+        except ValueError as error:
+            raise BlobError(f"The message for a queue is not valid JSON: {error}") from error
         except OSError as error:
             raise BlobError(f"The queue {file.stem!r} can't be written: {error.strerror}.") from error
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.mappings import lower_names, without, without_none
 from funcmcp._protocol.content_blocks import type_of, without_binary
 from funcmcp_host.dotnet_formats import number_text
+from funcmcp_host.json_texts import loads
 from funcmcp_host.workers.worker import NULL, Value
 
 if TYPE_CHECKING:
@@ -153,8 +154,8 @@ def _as_read(value: Value) -> Value:
     if value.kind != "json":
         return value
     try:
-        decoded = json.loads(value.data)
-    except (ValueError, RecursionError):
+        decoded = loads(value.data)
+    except ValueError:
         raise ReturnError("It is not valid JSON.", value) from None
     if decoded is None:
         return NULL
@@ -187,7 +188,7 @@ def _simple_block(value: Value, name: str) -> dict[str, Any]:
 
 def _simple_text(value: Value) -> str:
     if value.kind == "json":
-        return json.dumps(json.loads(value.data), indent=2, ensure_ascii=False)
+        return json.dumps(loads(value.data), indent=2, ensure_ascii=False)
     if isinstance(value.data, float):
         return number_text(value.data)
     return str(value.data)
@@ -453,7 +454,7 @@ def _decoded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value, parse_constant=_refuse)
+        return loads(value, parse_constant=_refuse)
     except ValueError:
         raise _ShapeError("A part of the result is not valid JSON.") from None
 
@@ -468,7 +469,7 @@ def _json_object(text: Any) -> dict[str, Any] | None:
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = loads(text, parse_constant=_refuse)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None

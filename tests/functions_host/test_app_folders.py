@@ -58,3 +58,11 @@ def test_a_folder_without_apps_is_left_as_it_is(tmp_path: Path) -> None:
     assert app_in(tmp_path) == tmp_path
     (tmp_path / "azure.yaml").write_bytes(b"\xff\xfe")
     assert deployed_apps(tmp_path) == []
+
+
+def test_a_path_in_azure_yaml_begins_in_the_folder(tmp_path: Path) -> None:
+    elsewhere = write(tmp_path / "elsewhere", "host.json")
+    folder = write(tmp_path / "repository", "src/host.json", "b/host.json", services=(str(elsewhere), "/src", "b"))
+    assert deployed_apps(folder) == [folder / "src", folder / "b"]
+    with pytest.raises(FolderError, match=r"Its function apps are in src, b\."):
+        app_in(folder)

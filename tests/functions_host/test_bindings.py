@@ -128,6 +128,7 @@ def test_other_bindings_are_kept_with_their_direction() -> None:
         ([{**TOOL, "name": None}], "name is missing"),
         ([{**TOOL, "description": []}], "description is not a string"),
         ([{**TOOL, "toolProperties": "[{"}], "toolProperties is not valid JSON"),
+        ([{**TOOL, "toolProperties": "[" * 100_000}], "toolProperties is not valid JSON: The JSON is nested more than"),
         ([{**TOOL, "toolProperties": "{}"}], "toolProperties must be a JSON array of objects"),
         ([{**TOOL, "toolProperties": "[1]"}], "toolProperties must be a JSON array of objects"),
         ([{**TOOL, "metadata": "[]"}], "metadata must be a JSON object"),

@@ -116,3 +116,10 @@ async def test_a_queue_that_can_not_be_written_is_an_error(tmp_path: Path, trigg
     extras = plan(tmp_path, binding("queue", out=True, queueName="jobs", connection="Files"))
     with pytest.raises(BlobError, match=r"The queue 'jobs' can't be written: "):
         await extras.write(trigger, {"b": Value("string", "x")})
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+async def test_a_message_that_is_not_json_is_an_error_of_the_call(text: str, tmp_path: Path, trigger: Trigger) -> None:
+    extras = plan(tmp_path, binding("queue", out=True, queueName="jobs", connection="Files"))
+    with pytest.raises(BlobError, match="The message for a queue is not valid JSON: "):
+        await extras.write(trigger, {"b": Value("json", text)})

@@ -182,6 +182,7 @@ def test_an_embedded_resource_always_has_a_media_type() -> None:
         (envelope("resource", {"type": "resource", "resource": "x"}), "not an object"),
         (envelope("resource", {"type": "resource", "text": "x"}), "needs a uri"),
         (envelope("text", TEXT, structuredContent="{"), "not valid JSON"),
+        (envelope("text", TEXT, structuredContent="[" * 100_000), "not valid JSON"),
         (Value("string", '{"type": "text", "content": ' + "[" * 100_000), "."),
     ],
 )

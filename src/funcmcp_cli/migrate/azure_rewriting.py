@@ -688,9 +688,7 @@ def _with_server(module: cst.Module, app: str, rewriter: _Rewriter) -> cst.Modul
             if rewriter.imports:
                 body += _lines([f"from typing import {', '.join(sorted(rewriter.imports))}"])
         if isinstance(line, cst.SimpleStatementLine) and any(_assigns(statement, app) for statement in line.body):
-            body += _lines(
-                [f'{server} = MCPServer("{rewriter.file.rpartition("/")[0].rpartition("/")[2] or "Tools"}")']
-            )
+            body += _lines([f"{server} = MCPServer({_name_of_server(rewriter.file)})"])
     end = cst.SimpleStatementLine(
         [cst.Expr(cst.parse_expression(f"funcmcp.azure.trigger_app({server}, {app})"))],
         leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)],
@@ -713,6 +711,12 @@ def _imports_azure(line: cst.CSTNode) -> bool:
         if isinstance(statement, cst.ImportFrom) and dotted(statement.module).startswith("azure"):
             return True
     return False
+
+
+def _name_of_server(file: str) -> str:
+    """Return the literal with the name of the folder: a folder may have any name, also one with quotes."""
+    name = file.rpartition("/")[0].rpartition("/")[2] or "Tools"
+    return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
 def _assigns(statement: cst.CSTNode, name: str) -> bool:

@@ -42,6 +42,7 @@ _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
+_COMMAND_ADVICE = 'name the command that serves it on stdio, such as --command "python server.py".'
 _CALL_SECONDS = 60
 """The time limit of a call. A sampled tool may wait for something that never comes."""
 
@@ -100,9 +101,10 @@ async def verify(
         Failure: It is not known how the server is served, or one of both servers can't be served.
     """
     folder = _folder_of(path)
-    source = _source_of(path, folder, command)
+    app = folder if command is not None else _app_in(folder)
+    source = _source_of(path, app, command)
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
-        rewritten = _in_copy(source, folder, copy)
+        rewritten = _in_copy(source, app, copy / app.relative_to(folder))
         listed, _ = await inspect_server(source)
         all_calls = [*example_calls(listed, call_tools=call_tools), *calls]
         old, _ = await inspect_server(source, all_calls, call_seconds=_CALL_SECONDS)
@@ -119,6 +121,17 @@ async def verify(
 
 def _folder_of(path: Path) -> Path:
     return path if path.is_dir() else path.parent
+
+
+def _app_in(folder: Path) -> Path:
+    """Return the folder of the function app: the one named, or the one that azure.yaml in it deploys."""
+    from funcmcp_host.app_folders import app_in  # noqa: PLC0415 - only function apps need it
+    from funcmcp_host.folder import FolderError  # noqa: PLC0415
+
+    try:
+        return app_in(folder)
+    except FolderError as error:
+        raise Failure(f"{error} If the server is not a function app, {_COMMAND_ADVICE}") from None
 
 
 def _reason_in(source: Source, difference: Difference) -> str:
@@ -147,8 +160,7 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
         arguments = (sys.executable, path.name)
     else:
         raise Failure(
-            f"{folder} has no host.json: it is not a function app. Name the command that serves it on stdio, such as "
-            '--command "python server.py".'
+            f"{folder} has no host.json: it is not a function app. {_COMMAND_ADVICE[0].upper()}{_COMMAND_ADVICE[1:]}"
         )
     return Source(shlex.join(arguments), None, command=arguments, folder=folder, variables=_variables(folder))
 
@@ -163,10 +175,10 @@ def _arguments_of(command: str) -> tuple[str, ...]:
     return arguments
 
 
-def _in_copy(source: Source, folder: Path, copy: Path) -> Source:
+def _in_copy(source: Source, app: Path, copy: Path) -> Source:
     """Return the server after the changes, which needs funcmcp."""
     if source.folder is None:
-        packages = os.pathsep.join(_packages_for(folder))
+        packages = os.pathsep.join(_packages_for(app))
         return replace(function_app_source(str(copy)), variables={"FUNCMCP_APP_PACKAGES": packages})
     return replace(source, folder=copy, variables=_variables(copy))
 
@@ -215,12 +227,17 @@ def _variables(folder: Path) -> dict[str, str]:
 def _changed_copy(folder: Path, changes: Sequence[Change]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="funcmcp-migrate-") as temporary:
         copy = Path(temporary, folder.resolve().name)
+        environments: list[Path] = []
+
+        def left_out(place: str, names: list[str]) -> set[str]:
+            environments.extend(Path(place, name) for name in names if name in _LINKED)
+            return {*names} & (_LINKED | _LEFT_OUT)
+
         try:
-            shutil.copytree(folder, copy, symlinks=True, ignore=lambda _, names: {*names} & (_LINKED | _LEFT_OUT))
+            shutil.copytree(folder, copy, symlinks=True, ignore=left_out)
             _keep_targets(folder.resolve(), copy)
-            for name in _LINKED:
-                if (folder / name).exists():
-                    (copy / name).symlink_to((folder / name).resolve())
+            for environment in environments:
+                (copy / environment.relative_to(folder)).symlink_to(environment.resolve())
             for change in changes:
                 (copy / change.name).write_bytes(change.after)
         except (OSError, shutil.Error) as error:

@@ -6,7 +6,6 @@ line and the functions host both use it, so that both judge the same.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,13 +15,14 @@ from funcmcp._objects.mappings import lower_names
 from funcmcp._text.files import read_text
 from funcmcp_host.folder import FolderError, read_json
 from funcmcp_host.function_json import FunctionFolder, function_folders
+from funcmcp_host.json_texts import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _OVERRIDE = "azurefunctionsjobhost__"
-_COMMENT = re.compile(r"^\s*(//|#|@description).*$", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(//|#|@description).*$", re.MULTILINE)
 
 
 class AppFunction(NamedTuple):
@@ -121,7 +121,7 @@ def items_of(binding: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[st
     value = binding.get(key.lower())
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = loads(value)
         except ValueError:
             value = None
     items = value if isinstance(value, list) else []
@@ -178,7 +178,7 @@ def _binding(binding: Mapping[str, Any] | str) -> Any:
     if not isinstance(binding, str):
         return dict(binding)
     try:
-        return json.loads(binding)
+        return loads(binding)
     except ValueError:
         return None
 

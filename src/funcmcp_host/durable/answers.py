@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from funcmcp_host.json_texts import loads
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -120,9 +122,18 @@ def signature_of(action: dict[str, Any]) -> str:
 
 
 def decoded(value: Value) -> Any:
-    """Return what a function returned as JSON has it; a text stays a text unless the worker says that it is JSON."""
+    """Return what a function returned as JSON has it; a text stays a text unless the worker says that it is JSON.
+
+    Raises:
+        AnswerError: It is not JSON, or an HTTP response.
+    """
     if value.kind == "json":
-        return json.loads(value.data)
+        try:
+            return loads(value.data)
+        except ValueError as error:
+            raise AnswerError(f"It returned JSON that can't be read ({error}).") from error
+    if value.kind == "http":
+        raise AnswerError("It returned an HTTP response in place of a value.")
     if value.kind == "bytes":
         return value.data.decode("utf-8", "replace")
     return value.data

@@ -5,6 +5,11 @@ and waits otherwise. The open tasks of an instance are activities and timers. Th
 an event into the inbox at its end. Sub-orchestrations are instances, and entities have a queue of operations; both put
 an event into the inbox of the instance that waits for them.
 
+Orchestrators and entities run a few at a time, as activities do, so that many instances leave room for other calls.
+
+What a function answers may be anything. An answer that can't be carried out fails its instance, or the operation of its
+entity. If the store fails, an instance stops, and goes on at the next start from where it was stored.
+
 What has to be stored together is written to the store before one commit, and begins after it. At the next start all
 instances that have not ended go on: their activities run again, so an activity may run more than once, as on Azure.
 
@@ -21,15 +26,17 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._server.log import quote
 from funcmcp_host.bindings import BindingError, DurableTrigger, Function
 from funcmcp_host.blobs import BlobError
 from funcmcp_host.durable.answers import AnswerError, answer_of_failure, decoded, read_answer
 from funcmcp_host.durable.instances import EventType, Instance, event, now_text
-from funcmcp_host.durable.store import Store
+from funcmcp_host.durable.store import Store, StoreError
 from funcmcp_host.durable.turn import EntityRequest, Turn, end, entity_id
 from funcmcp_host.expressions import ExpressionError
 from funcmcp_host.extras import plan_extras
 from funcmcp_host.invocation import Trigger
+from funcmcp_host.json_texts import loads
 from funcmcp_host.workers.worker import FunctionFailed, Invocation, Value, WorkerGone
 
 if TYPE_CHECKING:
@@ -47,7 +54,10 @@ _ATTEMPTS = 5
 """How often a function is called whose worker ends each time."""
 
 _PARALLEL = 10 * (os.cpu_count() or 1)
-"""How many activities run at once, as on Azure."""
+"""How many activities run at once, and how many orchestrators and entities together, as on Azure."""
+
+_MAX_LOGGED = 1000
+"""Characters of a function's text in the log."""
 
 _FAILURES = (FunctionFailed, BlobError, ExpressionError, TimeoutError, WorkerGone)
 _KINDS = {"orchestration": "an orchestrator", "activity": "an activity", "entity": "an entity"}
@@ -116,6 +126,7 @@ class DurableHub:
         self._runs: dict[str, _Run] = {}
         self._entities: dict[str, asyncio.Task[None]] = {}
         self._activities = asyncio.Semaphore(_PARALLEL)
+        self._turns = asyncio.Semaphore(_PARALLEL)
 
     @property
     def count(self) -> int:
@@ -224,7 +235,9 @@ class DurableHub:
             instance.status = "Suspended" if is_suspended else "Running"
             self._save(instance)
             self._opened().commit()
-            self._runs[instance.id].awake.set()
+            run = self._runs.get(instance.id)
+            if run is not None:
+                run.awake.set()
 
     def purge(self, instance: Instance) -> None:
         """Forget an instance that has ended."""
@@ -273,26 +286,36 @@ class DurableHub:
 
     async def _drive(self, run: _Run) -> None:
         """Run the turns of an instance until it ends."""
-        while not run.instance.has_ended:
-            if run.instance.is_due:
-                await self._take_turn(run)
-            else:
-                run.awake.clear()
-                await run.awake.wait()
+        try:
+            while not run.instance.has_ended:
+                if run.instance.is_due:
+                    await self._take_turn(run)
+                else:
+                    run.awake.clear()
+                    await run.awake.wait()
+        except StoreError as error:
+            _log.error("The orchestration %s stops until the next start. %s", quote(run.instance.id), error)
+            self._runs.pop(run.instance.id, None)
+            run.cancel()
 
     async def _take_turn(self, run: _Run) -> None:
         instance = run.instance
-        turn = Turn(instance)
         try:
-            effects = turn.apply(await self._answer(instance, turn))
-        except (AnswerError, HubError) as error:
-            end(instance, "Failed", f"Orchestrator function '{instance.name}' failed: {error}")
+            async with self._turns:
+                turn = Turn(instance)
+                answer = await self._answer(instance, turn)
+            effects = turn.apply(answer)
+            if instance.status == "Failed":
+                instance.output = _failure_of(instance, str(instance.output))
+            self._carry_out(run, effects)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the answer may be anything
+            self._opened().rollback()
+            instance.custom_status = None  # it may be what can't be stored
+            end(instance, "Failed", _failure_of(instance, _text_of(error)))
             self._finish(instance)
             self._opened().commit()
-            return
-        if instance.status == "Failed":
-            instance.output = f"Orchestrator function '{instance.name}' failed: {instance.output}"
-        self._carry_out(run, effects)
 
     async def _answer(self, instance: Instance, turn: Turn) -> Answer:
         function = self._function("orchestration", instance.name)
@@ -344,7 +367,8 @@ class DurableHub:
     def _finish(self, instance: Instance) -> None:
         """Store an instance that has ended, and tell the one that waits for it; the caller commits."""
         if instance.status == "Failed":
-            _log.error("The orchestration %s of %s failed. %s", instance.id, instance.name, instance.output)
+            text = quote(str(instance.output), _MAX_LOGGED)
+            _log.error("The orchestration %s of %s failed. %s", quote(instance.id), instance.name, text)
         self._save(instance)
         self._answer_parent(instance)
         run = self._runs.pop(instance.id, None)
@@ -398,11 +422,11 @@ class DurableHub:
             function = self._function("activity", task["name"])
             async with self._activities:
                 result = await self._invoke(function, value if isinstance(value, str) else json.dumps(value))
-        except (*_FAILURES, HubError) as error:
+            text = result.data if result.kind == "json" else json.dumps(decoded(result))
+        except (*_FAILURES, HubError, AnswerError) as error:
             reason = f"Activity function '{task['name']}' failed: {_text_of(error)}"
-            _log.error("%s", reason)
+            _log.error("%s", quote(reason, _MAX_LOGGED))
             return event(EventType.TASK_FAILED, TaskScheduledId=task_id, Reason=reason, Details="")
-        text = result.data if result.kind == "json" else json.dumps(decoded(result))
         return event(EventType.TASK_COMPLETED, TaskScheduledId=task_id, Result=text)
 
     async def _invoke(self, function: _DurableFunction, text: str) -> Value:
@@ -432,13 +456,17 @@ class DurableHub:
 
     def _work_at(self, entity: str) -> None:
         if entity not in self._entities:
-            task = self._entities[entity] = asyncio.create_task(self._work(entity), name=f"entity {entity}")
-            task.add_done_callback(lambda _: self._entities.pop(entity, None))
+            self._entities[entity] = asyncio.create_task(self._work(entity), name=f"entity {entity}")
 
     async def _work(self, entity: str) -> None:
         """Run the operations of an entity one after the other."""
-        while queue := self._entity_record(entity)["queue"]:
-            await self._operate(entity, EntityRequest(**queue[0]))
+        try:
+            while queue := self._entity_record(entity)["queue"]:
+                await self._operate(entity, EntityRequest(**queue[0]))
+        except StoreError as error:
+            _log.error("The entity %s stops until its next operation. %s", quote(entity), error)
+        finally:
+            self._entities.pop(entity, None)  # at once: an operation that comes now needs another task
 
     async def _operate(self, entity: str, request: EntityRequest) -> None:
         """Run one operation, and store the state with which it leaves the entity."""
@@ -449,36 +477,47 @@ class DurableHub:
         context = {"self": {"name": name, "key": key}, "exists": before["exists"], "state": before["state"]}
         try:
             function = self._function("entity", name)
-            value = await self._invoke(function, json.dumps({**context, "batch": batch}))
+            async with self._turns:
+                value = await self._invoke(function, json.dumps({**context, "batch": batch}))
             answer = _read_state(value)
-        except (*_FAILURES, AnswerError, HubError) as error:
-            _log.error("The entity %s failed. %s", entity, error)
-            answer = {"entityExists": before["exists"], "entityState": before["state"], "signals": []}
-            answer["results"] = [{"isError": True, "result": json.dumps(_text_of(error))}]
-        signals = [_signal_of(signal) for signal in answer.get("signals") or ()]
+        except Exception as error:  # noqa: BLE001 - the answer may be anything
+            text = _text_of(error)
+            _log.error("The entity %s failed. %s", quote(entity), quote(text, _MAX_LOGGED))
+            answer = _EntityAnswer(before["exists"], before["state"], {"isError": True, "result": json.dumps(text)}, [])
         record = self._entity_record(entity)  # the queue may have grown
-        state = answer.get("entityState") if answer.get("entityExists") else None
-        record.update(exists=bool(answer.get("entityExists")), state=state, queue=record["queue"][1:])
+        record.update(exists=answer.exists, state=answer.state, queue=record["queue"][1:])
         self._opened().put("entity", entity, record)
-        for signal in signals:
+        for signal in answer.signals:
             self._queue(signal)
         if request.caller is not None:
-            self._deliver(request.caller, _response(request, answer["results"][0]))
+            self._deliver(request.caller, _response(request, answer.result))
         self._opened().commit()
-        for signal in signals:
+        for signal in answer.signals:
             self._work_at(signal.entity)
 
 
-def _read_state(value: Value) -> dict[str, Any]:
-    state = decoded(value)
-    if not isinstance(state, dict) or not state.get("results"):
+class _EntityAnswer(NamedTuple):
+    exists: bool
+    state: str | None
+    result: dict[str, Any]
+    signals: list[EntityRequest]
+
+
+def _read_state(value: Value) -> _EntityAnswer:
+    """Return what an entity function answers; raise AnswerError or another exception if it can't be carried out."""
+    content = decoded(value)
+    if not isinstance(content, dict) or not content.get("results"):
         raise AnswerError("It returned something else than the state of an entity.")
-    return state
+    exists = bool(content.get("entityExists"))
+    state, result = content.get("entityState") if exists else None, content["results"][0]
+    if not isinstance(state, str | None) or not isinstance(result, dict):
+        raise AnswerError("The state of an entity must be a text with JSON, and each of its results an object.")
+    return _EntityAnswer(exists, state, result, [_signal_of(signal) for signal in content.get("signals") or ()])
 
 
 def _signal_of(signal: dict[str, Any]) -> EntityRequest:
     text = signal.get("input")
-    return EntityRequest(entity_id(signal.get("target")), str(signal.get("name")), json.loads(text) if text else None)
+    return EntityRequest(entity_id(signal.get("target")), str(signal.get("name")), loads(text) if text else None)
 
 
 def _response(request: EntityRequest, result: dict[str, Any]) -> dict[str, Any]:
@@ -499,7 +538,13 @@ async def _timer(task: dict[str, Any], task_id: int) -> dict[str, Any]:
     return event(EventType.TIMER_FIRED, TimerId=task_id, FireAt=task["fire_at"])
 
 
+def _failure_of(instance: Instance, text: str) -> str:
+    return f"Orchestrator function '{instance.name}' failed: {text}"
+
+
 def _text_of(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "The function did not finish in time."
-    return str(error)
+    if isinstance(error, (*_FAILURES, AnswerError, HubError)):
+        return str(error)
+    return f"What it returned can't be carried out ({type(error).__name__}: {error})."

@@ -68,6 +68,10 @@ class Listener:
 
     async def _serve(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """The ASGI application."""
+        path: str = scope["path"]
+        if not secrets.compare_digest(path[: len(self._prefix)].encode(), self._prefix.encode()):
+            await _send(send, 404, "There is nothing here.")  # before anything of the body is in memory
+            return
         body = bytearray()
         while True:
             message = await receive()
@@ -76,16 +80,16 @@ class Listener:
             body += message.get("body", b"")
             if not message.get("more_body") or len(body) > _MAX_BODY:
                 break
-        path: str = scope["path"]
-        if not secrets.compare_digest(path[: len(self._prefix)].encode(), self._prefix.encode()):
-            status, content = 404, "There is nothing here."
-        elif len(body) > _MAX_BODY:
-            status, content = 413, f"The body must have at most {_MAX_BODY} bytes."
-        else:
-            query = scope["query_string"].decode("latin-1")
-            reply = self._answer(scope["method"], path[len(self._prefix) :], query, bytes(body))
-            status, content = reply.status, reply.content
-        data = json.dumps(content).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": data})
+        if len(body) > _MAX_BODY:
+            await _send(send, 413, f"The body must have at most {_MAX_BODY} bytes.")
+            return
+        query = scope["query_string"].decode("latin-1")
+        reply = self._answer(scope["method"], path[len(self._prefix) :], query, bytes(body))
+        await _send(send, reply.status, reply.content)
+
+
+async def _send(send: Any, status: int, content: Any) -> None:
+    data = json.dumps(content).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": data})

@@ -18,6 +18,7 @@ from funcmcp_host.durable.hub import ConflictError, UnknownFunctionError
 from funcmcp_host.durable.instances import public_history
 from funcmcp_host.durable.store import StoreError
 from funcmcp_host.durable.turn import EntityRequest, entity_id
+from funcmcp_host.json_texts import NestingError, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -264,7 +265,9 @@ def _decoded(body: bytes) -> Any:
     if not body.strip():
         return None
     try:
-        return json.loads(body)
+        return loads(body)
+    except NestingError:
+        raise
     except ValueError:
         raise ValueError("The body must be JSON.") from None
 

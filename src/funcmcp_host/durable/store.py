@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ _VERSION = 1
 """The form of the records. A later version that older ones must not read gets another number."""
 
 
+_BATCH = 100
+"""How many records are in memory at once."""
+
+
 class StoreError(Exception):
     """The file can't be used; the text says why and what to do."""
 
@@ -32,10 +37,12 @@ class Store:
         file: The SQLite file. It is created with its folder.
 
     Raises:
-        StoreError: Another process has the file, it can't be written, or a newer version has written it.
+        StoreError: Another process has the file, it can't be written, or a newer version has written it. All methods
+            raise it if the file can't be read or written any more.
     """
 
     def __init__(self, file: Path) -> None:
+        self._file = file
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(file, timeout=0, isolation_level="EXCLUSIVE")
@@ -64,28 +71,50 @@ class Store:
 
     def get(self, kind: RecordKind, record_id: str) -> dict[str, Any] | None:
         """Return a record, or None if there is none."""
-        row = self._connection.execute(
-            "SELECT record FROM records WHERE kind = ? AND id = ?", (kind, record_id)
-        ).fetchone()
-        return None if row is None else json.loads(row[0])
+        rows = self._execute("SELECT record FROM records WHERE kind = ? AND id = ?", kind, record_id)
+        return json.loads(rows[0][0]) if rows else None
 
     def all(self, kind: RecordKind) -> Iterator[dict[str, Any]]:
         """Yield the records of a kind in the order of their ids."""
-        for (text,) in self._connection.execute("SELECT record FROM records WHERE kind = ? ORDER BY id", (kind,)):
-            yield json.loads(text)
+        last = ""
+        while rows := self._execute(
+            "SELECT id, record FROM records WHERE kind = ? AND id > ? ORDER BY id LIMIT ?", kind, last, _BATCH
+        ):
+            for last, text in rows:  # noqa: B007 - the next batch begins after it
+                yield json.loads(text)
 
     def put(self, kind: RecordKind, record_id: str, record: dict[str, Any]) -> None:
         """Write a record; `commit` makes it last."""
-        self._connection.execute("REPLACE INTO records VALUES (?, ?, ?)", (kind, record_id, json.dumps(record)))
+        self._execute("REPLACE INTO records VALUES (?, ?, ?)", kind, record_id, json.dumps(record))
 
     def delete(self, kind: RecordKind, record_id: str) -> None:
         """Delete a record; `commit` makes it last."""
-        self._connection.execute("DELETE FROM records WHERE kind = ? AND id = ?", (kind, record_id))
+        self._execute("DELETE FROM records WHERE kind = ? AND id = ?", kind, record_id)
 
     def commit(self) -> None:
         """Make the changes last."""
-        self._connection.commit()
+        with self._errors():
+            self._connection.commit()
+
+    def rollback(self) -> None:
+        """Drop what was not committed."""
+        with self._errors():
+            self._connection.rollback()
 
     def close(self) -> None:
         """Drop what was not committed, and close the file."""
         self._connection.close()
+
+    def _execute(self, statement: str, *values: object) -> list[Any]:
+        with self._errors():
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise StoreError for an error of SQLite, and drop what was not committed."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._connection.rollback()
+            raise StoreError(f"The file {self._file} of Durable Functions can't be used: {error}.") from error

@@ -204,17 +204,27 @@ class Turn:
         return self._begin(_task_of("activity", action))
 
     def _schedule_child(self, action: dict[str, Any]) -> int:
-        child = action.get("instanceId") or f"{self._instance.execution}:{self._next_id:04x}"
+        child = f"{self._instance.execution}:{self._next_id:04x}"
+        if action.get("instanceId"):
+            child = _text_in(action, "instanceId")
         return self._begin({**_task_of("child", action), "instance": child, "version": action.get("version")})
 
     def _schedule_timer(self, action: dict[str, Any]) -> int:
-        task_id = self._open_task({"kind": "timer", "fire_at": action["fireAt"]})
-        self._events.append(event(EventType.TIMER_CREATED, task_id, FireAt=action["fireAt"]))
+        fire_at = _text_in(action, "fireAt")
+        try:
+            datetime.fromisoformat(fire_at)
+        except ValueError:
+            raise AnswerError(f"The time of a timer, {fire_at!r}, is not an ISO 8601 date with a time.") from None
+        task_id = self._open_task({"kind": "timer", "fire_at": fire_at})
+        self._events.append(event(EventType.TIMER_CREATED, task_id, FireAt=fire_at))
         return task_id
 
     def _schedule_call(self, action: dict[str, Any]) -> int:
         request = EntityRequest(
-            entity_id(action["instanceId"]), action["operation"], action.get("input"), caller=self._instance.id
+            entity_id(action.get("instanceId")),
+            _text_in(action, "operation"),
+            action.get("input"),
+            caller=self._instance.id,
         )
         task_id = self._open_task({"kind": "entity", "request": request.id})
         self._send(task_id, request)
@@ -222,7 +232,8 @@ class Turn:
 
     def _schedule_signal(self, action: dict[str, Any]) -> int:
         task_id, self._next_id = self._next_id, self._next_id + 1
-        self._send(task_id, EntityRequest(entity_id(action["instanceId"]), action["operation"], action.get("input")))
+        entity, operation = entity_id(action.get("instanceId")), _text_in(action, "operation")
+        self._send(task_id, EntityRequest(entity, operation, action.get("input")))
         return task_id
 
     def _send(self, task_id: int, request: EntityRequest) -> None:
@@ -314,8 +325,15 @@ def _key_of(received: dict[str, Any]) -> str:
 
 
 def _task_of(kind: str, action: dict[str, Any]) -> dict[str, Any]:
-    task = {"kind": kind, "name": action["functionName"], "input": action.get("input"), "attempt": 1}
+    task = {"kind": kind, "name": _text_in(action, "functionName"), "input": action.get("input"), "attempt": 1}
     return {**task, "retry": action.get("retryOptions")}
+
+
+def _text_in(action: dict[str, Any], name: str) -> str:
+    text = action.get(name)
+    if not isinstance(text, str) or not text:
+        raise AnswerError(f"Its action {action['actionType']} must have the text {name}.")
+    return text
 
 
 def _has_attempts_left(task: dict[str, Any]) -> bool:

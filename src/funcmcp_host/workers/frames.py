@@ -97,7 +97,7 @@ class FrameReader:
 def _header_of(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FrameError("The header is not JSON.") from error
     if not isinstance(header, dict):
         raise FrameError("The header is not a JSON object.")

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import shlex
 import uuid
@@ -36,6 +35,7 @@ from funcmcp._objects.mappings import lower_names
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._text.files import is_file
 from funcmcp_host.function_json import function_folders
+from funcmcp_host.json_texts import loads
 from funcmcp_host.workers.child_process import ChildWorker, Command, program_path, until_parent_ends
 from funcmcp_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
 from funcmcp_host.workers.rpc_messages import (
@@ -396,7 +396,7 @@ def _load_metadata(metadata: Any) -> Any:
     )
     for text in metadata.raw_bindings:
         try:
-            binding = lower_names(json.loads(text))
+            binding = lower_names(loads(text))
         except (ValueError, AttributeError):
             continue  # `bindings.read_function` reports it
         info = message.bindings[str(binding.get("name", ""))]

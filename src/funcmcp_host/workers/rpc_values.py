@@ -12,6 +12,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from funcmcp_host.json_texts import loads
 from funcmcp_host.workers.worker import NULL, Value
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _model_binding_data(data: Any) -> dict[str, Any]:
     content: Any = None
     if data.content_type == "application/json":
         try:
-            content = json.loads(data.content)
+            content = loads(data.content)
         except ValueError:
             content = None
     if content is None:
@@ -116,7 +117,7 @@ def _write_body(http: Any, body: bytes, media_type: str, capabilities: Mapping[s
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
+        loads(text)
     except ValueError:
         return False
     return True

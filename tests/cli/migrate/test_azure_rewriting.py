@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -417,3 +418,19 @@ def test_the_rewritten_app_answers_as_before(tmp_path: Path) -> None:
     write_changes(plan_migration(tmp_path / "shop").changes)
     compared = funcmcp("diff", "old", "shop/function_app.py", "--calls", "calls.json", "--breaking", folder=tmp_path)
     assert (compared.stdout, compared.returncode) == ("no differences\n", 0), compared.stderr
+
+
+@pytest.mark.parametrize("name", ['a"); import os; os.abort() #', "a\\", "a\nb\x1b[2J", "Größe", "\udcff"])
+def test_the_name_of_a_folder_is_a_text_in_the_code(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "function_app.py").write_text(HEAD + CLASS + BEFORE)
+    write_changes(plan_migration(tmp_path).changes)
+    (server,) = [
+        node.value.args[0]
+        for node in ast.parse((folder / "function_app.py").read_text()).body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "MCPServer"
+    ]
+    assert ast.literal_eval(server) == name

@@ -199,6 +199,27 @@ def test_a_copy_that_cannot_start_names_the_folder_of_the_app(shop: Path) -> Non
     assert tempfile.gettempdir() + "/funcmcp-migrate-" not in shown.stderr
 
 
+def test_the_root_of_a_repository_stands_for_the_app_that_azure_yaml_deploys(shop: Path) -> None:
+    root = shop.parent
+    (root / "azure.yaml").write_text("services:\n  api:\n    project: ./shop\n    host: function\n")
+    (shop / "env").mkdir()  # has the name of an environment, and is a module of the app
+    (shop / "env" / "names.py").write_text("MENU = 'menu.txt'\n")
+    app = APP.replace('load("menu.txt")', "load(MENU)").replace("from texts", "from env.names import MENU\nfrom texts")
+    (shop / "function_app.py").write_text(app)
+    shown = funcmcp("migrate", ".", "--verify", folder=root)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "Compared the server with its rewritten copy: the lists, and 2 calls." in shown.stdout.splitlines()
+
+
+def test_the_root_of_a_repository_with_several_apps_names_them(shop: Path) -> None:
+    root = shop.parent
+    (root / "bar").mkdir()
+    (root / "bar" / "host.json").write_text('{"version": "2.0"}')
+    shown = funcmcp("migrate", ".", "--verify", folder=root)
+    assert shown.returncode == 1
+    assert "Its function apps are in bar, shop. Name the folder of the app." in shown.stdout + shown.stderr
+
+
 def test_links_lead_where_they_led(shop: Path) -> None:
     (shop / "texts.py").rename(shop.parent / "shared.py")
     (shop / "texts.py").symlink_to("../shared.py")

@@ -169,3 +169,12 @@ def test_each_rule_has_a_name_a_source_and_short_cells() -> None:
     for rule in RULES:
         assert rule.source.startswith("https://")
         assert all(0 < len(text) < 200 for text in (rule.condition, rule.effect, rule.advice))
+
+
+def test_bindings_and_files_that_are_built_to_take_long_are_read(tmp_path: Path) -> None:
+    (tmp_path / "infra").mkdir()
+    (tmp_path / "infra" / "main.bicep").write_text("  // comment\n" + "\n" * 300_000 + "param a string\n")
+    deep = "[" * 100_000
+    assert "json-texts" not in {rule for rule, _ in found(tmp_path, {**TOOL, "toolProperties": deep, "metadata": deep})}
+    assert read_app(tmp_path, {"f": [deep]}).functions[0].bindings == []
+    assert read_app(tmp_path, {}).infrastructure.strip() == "param a string"

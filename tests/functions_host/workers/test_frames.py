@@ -49,6 +49,7 @@ def raw(text: bytes) -> bytes:
         (b"GET / HTTP/1.1\r\n", "bytes is not possible"),
         (bytes(4), "A header of 0 bytes"),
         (raw(b"{"), "not JSON"),
+        (raw(b"[" * 100_000), "not JSON"),
         (raw(b"\xff\xfe"), "not JSON"),
         (raw(b"[]"), "not a JSON object"),
         (raw(b'{"sizes": 3}'), "list of lengths"),

@@ -65,6 +65,7 @@ def test_a_body_depends_on_its_type_and_on_the_worker(
 def test_a_body_that_is_not_json_is_text() -> None:
     http = request_of({}, b"{\xff", "application/json")
     assert http.body.string == http.rawBody.string == "{\ufffd"
+    assert request_of({}, b"[" * 100_000, "application/json").body.string == "[" * 100_000
 
 
 def test_nothing_is_an_empty_message() -> None:
