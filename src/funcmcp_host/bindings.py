@@ -177,10 +177,12 @@ def _is_output(values: dict[str, Any]) -> bool:
 
 
 def _tool_trigger(values: dict[str, Any]) -> ToolTrigger:
-    items = _items(values, "toolProperties", ("isRequired", "isArray"))
+    has_schema = _flag(values, "useWorkerInputSchema")
+    # Azure reads one of the two members, and the other may be anything.
+    items = [] if has_schema else _items(values, "toolProperties", ("isRequired", "isArray"))
     properties = [tool_property for tool_property in items if _is_named(tool_property.get("propertyname"))]
-    input_schema = _object(values, "inputSchema") if _flag(values, "useWorkerInputSchema") else None
-    if input_schema is None and _flag(values, "useWorkerInputSchema"):
+    input_schema = _object(values, "inputSchema") if has_schema else None
+    if input_schema is None and has_schema:
         raise BindingError("useWorkerInputSchema is set, but inputSchema is missing.")
     return ToolTrigger(
         parameter=_parameter(values),
@@ -290,9 +292,14 @@ def _decoded(values: dict[str, Any], key: str) -> Any:
     if not value.strip():
         return None
     try:
-        return loads(value)
+        return loads(value, parse_constant=_refuse_constant)
     except ValueError as error:
-        raise BindingError(f"{key} is not valid JSON: {error}.") from error
+        raise BindingError(f"{key} is not valid JSON: {str(error).removesuffix('.')}.") from error
+
+
+def _refuse_constant(text: str) -> None:
+    """Refuse what Python reads and JSON does not have, such as NaN."""
+    raise ValueError(f"{text} is not a value of JSON")
 
 
 def _object(values: dict[str, Any], key: str) -> dict[str, Any] | None:

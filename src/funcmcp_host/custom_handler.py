@@ -8,8 +8,9 @@ has not begun, so it is sent again, to the next process if there is one. After t
 answer in the time of a call is answered with 504, and the program is ended, as on Azure: it may hang.
 
 Source: "Azure Functions custom handlers"; azure-functions-host, HttpWorkerOptions (InitializationTimeout),
-HttpWorkerOptionsSetup and HttpWorkerProcess (the variables) and RetryProxyHandler (tries and delays); the samples for
-self-hosted MCP servers (configurationProfile, port, defaultAuthorizationLevel).
+HttpWorkerOptionsSetup and HttpWorkerProcess (the variables), DefaultHttpWorkerService (AddProxyingHeaders),
+RetryProxyHandler (tries and delays) and HostConfigurationProfile; the samples for self-hosted MCP servers
+(configurationProfile, port, defaultAuthorizationLevel).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from funcmcp import HTTPOptions, MCPServer
 from funcmcp._adapters.asgi.application import ClientDisconnectedError, HTTPRuntime
 from funcmcp._adapters.azure.route_templates import folded
 from funcmcp._adapters.azure.settings import at
+from funcmcp._objects.mappings import without
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.limits import LimitReachedError
@@ -94,6 +96,10 @@ _WITHOUT_BODY = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _AWAY = "The custom handler does not start; try again later."
 _STOPPING = "The server stops, and its custom handler does not run. The request was not begun; try again later."
+_INVOCATION_ID = "x-azure-functions-invocationid"
+_OF_THE_HOST = (_INVOCATION_ID, "x-azure-functions-hostversion")
+"""Headers that only the host sets."""
+
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
 """A connection for each request: one of a process that has ended would break after a request was written to it."""
 
@@ -546,8 +552,12 @@ class CustomHandlerHost(HTTPRuntime):
 
     async def _send(self, request: HttpRequest, body: bytes) -> httpx2.Response | None:
         """Send a request, and return the response once its head is there; None if the client has left."""
-        headers = list(forwarded_headers(request).items())
-        headers += [("x-forwarded-host", request.headers.get("host", "")), ("x-forwarded-proto", request.scheme)]
+        headers = list(without(forwarded_headers(request), *_OF_THE_HOST).items())
+        headers += [
+            (_INVOCATION_ID, str(uuid.uuid4())),
+            ("x-forwarded-host", request.headers.get("host", "")),
+            ("x-forwarded-proto", request.scheme),
+        ]
         content = None if request.method in _WITHOUT_BODY else body
         extensions = {"target": target_of(request)}
         outgoing = httpx2.Request(request.method, self._url, headers=headers, content=content, extensions=extensions)

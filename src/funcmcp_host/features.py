@@ -420,20 +420,19 @@ def _plain_name(variable: str) -> str:
 class _RawTemplate:
     """Takes the values of a template's variables from a URI as they are, not decoded.
 
+    As on Azure (BuildRegexCore of the extension's ResourceUriHelper), a variable takes as many characters as it can:
+    of ``a://1-2-3``, ``a://{x}-{y}`` has ``1-2`` and ``3``.
+
     Args:
         text: The template with the names that the app gave the variables.
     """
 
     def __init__(self, text: str) -> None:
         self._names = URI_VARIABLE.findall(text)
-        self._literals = URI_VARIABLE.split(text)[::2]
+        literals = URI_VARIABLE.split(text)[::2]
+        self._matcher = re.compile("(.+)".join(map(re.escape, literals)), re.DOTALL)
 
     def values(self, uri: str) -> dict[str, str]:
         """Return the values by the app's names, of a URI that matches the template."""
-        values = {}
-        start = len(self._literals[0])
-        for name, literal in zip(self._names, self._literals[1:], strict=True):
-            end = uri.find(literal, start + 1) if literal else len(uri)
-            values[name] = uri[start:end]
-            start = end + len(literal)
-        return values
+        match = self._matcher.fullmatch(uri)
+        return {} if match is None else dict(zip(self._names, match.groups(), strict=True))

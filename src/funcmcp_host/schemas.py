@@ -1,7 +1,7 @@
 """The definitions of tools, resources, templates and prompts, in the newest revision's shape.
 
-Source: the MCP extension's PropertyBasedToolInputSchema and its list handlers (release 1.6.0). ``description`` and
-``required`` are always written, as there.
+Source: the MCP extension's PropertyBasedToolInputSchema and its list handlers (release 1.6.0). The ``description`` of
+a property and ``required`` are always written, as there.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _property(tool_property: Mapping[str, Any]) -> dict[str, Any]:
         schema["enum"] = choices
     if is_array or tool_property.get("isarray") is True:
         schema = {"type": "array", "items": schema}
-    if tool_property.get("description"):
-        schema["description"] = str(tool_property["description"])
+    description = tool_property.get("description")
+    schema["description"] = "" if description is None else str(description)
     return schema
 
 

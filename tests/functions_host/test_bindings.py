@@ -193,3 +193,19 @@ def test_items_without_a_name_and_unknown_members_are_left_out(properties: str, 
     trigger = read_function(info({**TOOL, "toolProperties": properties})).trigger
     assert isinstance(trigger, ToolTrigger)
     assert [item["propertyname"] for item in trigger.properties] == names
+
+
+@pytest.mark.parametrize("properties", ["", "[", [{"propertyName": "a", "isRequired": "true"}]])
+def test_tool_properties_beside_an_input_schema_are_not_read(properties: object) -> None:
+    schema = {"type": "object"}
+    binding = {"type": "mcpToolTrigger", "name": "c", "toolName": "t", "useWorkerInputSchema": True}
+    text = json.dumps({**binding, "inputSchema": json.dumps(schema), "toolProperties": properties})
+    trigger = read_function(FunctionInfo("f", (text,))).trigger
+    assert isinstance(trigger, ToolTrigger)
+    assert (trigger.input_schema, trigger.properties) == (schema, [])
+
+
+def test_a_constant_that_json_does_not_have_is_refused() -> None:
+    binding = {"type": "mcpToolTrigger", "name": "c", "toolName": "t", "metadata": '{"a": NaN}'}
+    with pytest.raises(BindingError, match="metadata is not valid JSON: NaN is not a value of JSON"):
+        read_function(FunctionInfo("f", (json.dumps(binding),)))

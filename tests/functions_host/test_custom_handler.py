@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +158,7 @@ async def test_requests_are_handed_on_without_keys_and_headers_of_the_front_end(
         assert ("x-own", "1") in response.headers
         assert seen["headers"]["x-custom"] == "1"
         assert seen["headers"]["x-forwarded-host"] == "localhost:7071"
+        assert uuid.UUID(seen["headers"]["x-azure-functions-invocationid"])
         assert seen["headers"]["host"].startswith("127.0.0.1:")
         assert "x-ms-client-principal" not in seen["headers"]
         refused, _ = await answer(host, "/locked/a")
@@ -242,8 +244,9 @@ async def test_routes_of_host_json_need_the_key_of_the_most_literal_one(
     profile: dict[str, str], tmp_path: Path
 ) -> None:
     routes = [{"route": "{*route}"}, {"route": "admin2/{*route}", "AuthorizationLevel": "admin"}]
-    http = {"enableProxying": True, "defaultAuthorizationLevel": "anonymous", "routes": routes}
-    content = {"version": "2.0", "customHandler": {"description": DESCRIPTION, "http": http}, **profile}
+    http = {"defaultAuthorizationLevel": "anonymous", "routes": routes}
+    handler = {"description": DESCRIPTION, "http": http, "enableProxyingHttpRequest": not profile}
+    content = {"version": "2.0", "customHandler": handler, **profile}
     folder = app(tmp_path / "app", content, ECHO)
     prefix = "" if profile else "/api"
     keys = "default=defaultdefault16,_master=mastermaster1616"
@@ -256,7 +259,8 @@ async def test_routes_of_host_json_need_the_key_of_the_most_literal_one(
 
 @pytest.mark.parametrize("routes", [[{"route": "a/{b"}], [{"route": "a"}, {"route": "A"}]])
 def test_routes_of_host_json_that_azure_rejects_are_an_error(routes: list[Any], tmp_path: Path) -> None:
-    host = {"version": "2.0", "customHandler": {"description": DESCRIPTION, "http": {"routes": routes}}}
+    handler = {"description": DESCRIPTION, "enableForwardingHttpRequest": True, "http": {"routes": routes}}
+    host = {"version": "2.0", "customHandler": handler}
     with pytest.raises(FolderError, match=r"host\.json: customHandler\.http\.routes: "):
         read_custom_handler(read_app(app(tmp_path / "app", host, ECHO), {}))
 

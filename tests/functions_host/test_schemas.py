@@ -54,7 +54,7 @@ def test_the_schema_of_the_contract() -> None:
                 "name": {"type": "string", "description": "The name parameter"},
                 "count": {"type": "integer", "description": "The count"},
                 "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags for the item"},
-                "status": {"type": "string", "enum": ["Active", "Inactive"]},
+                "status": {"type": "string", "enum": ["Active", "Inactive"], "description": ""},
             },
             "required": ["name", "count"],
         },
@@ -75,6 +75,7 @@ def test_an_array_has_its_choices_in_the_items() -> None:
     assert tool_definition(trigger)["inputSchema"]["properties"]["a"] == {
         "type": "array",
         "items": {"type": "string", "enum": ["x"]},
+        "description": "",
     }
 
 
@@ -98,7 +99,8 @@ def test_types_are_those_of_json_schema(written: str | None, valid: str) -> None
 @pytest.mark.parametrize(("written", "item"), [("string[]", "string"), ("float[]", "number"), ("date[]", "string")])
 def test_a_type_with_brackets_is_an_array(written: str, item: str) -> None:
     trigger = tool([{"propertyName": "a", "propertyType": written}])
-    assert tool_definition(trigger)["inputSchema"]["properties"]["a"] == {"type": "array", "items": {"type": item}}
+    schema = tool_definition(trigger)["inputSchema"]["properties"]["a"]
+    assert schema == {"type": "array", "items": {"type": item}, "description": ""}
 
 
 def test_a_worker_schema_is_sent_as_it_is() -> None:

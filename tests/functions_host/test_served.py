@@ -95,8 +95,8 @@ async def test_lists_have_all_that_the_bindings_say(client: Client) -> None:
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "Who"},
-            "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-            "ratio": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "description": ""},
+            "ratio": {"type": "number", "description": ""},
         },
         "required": ["name"],
     }

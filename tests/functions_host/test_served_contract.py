@@ -12,6 +12,7 @@ import pytest
 
 from funcmcp.client import InvalidResponseError
 from funcmcp.testing import Client
+from funcmcp_host.features import _RawTemplate
 from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app
 
@@ -96,7 +97,8 @@ async def test_the_app_is_served_as_on_azure_and_the_log_says_what_differs(
     finally:
         await host.aclose()
     assert list(tools) == ["right", "constant", "wrong", "snake"]
-    assert tools["snake"] == {"type": "object", "properties": {"name": {"type": "string"}}, "required": []}
+    properties = {"name": {"type": "string", "description": ""}}
+    assert tools["snake"] == {"type": "object", "properties": properties, "required": []}
     files = {file.name for file in (storage / "Files" / "notes").iterdir()}
     assert "constant.txt" in files
     assert any(name.startswith("a-20") for name in files)
@@ -167,6 +169,20 @@ async def test_functions_that_azure_takes_for_the_same_one_are_left_out(tmp_path
             f"For Azure, the template 'DOC://{{name}}/a' is the same as 'doc://{{id}}/a' of template0. {end}"
         ),
     }
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("a://{x}-{y}", "a://1-2-3", {"x": "1-2", "y": "3"}),
+        ("a://{x}items{y-z}", "a://items%20itemsitems2", {"x": "items%20items", "y-z": "2"}),
+        ("a://n/{x}.txt", "a://n/b.txt.txt", {"x": "b.txt"}),
+    ],
+)
+def test_a_variable_of_a_template_takes_as_many_characters_as_it_can(
+    template: str, uri: str, values: dict[str, str]
+) -> None:
+    assert _RawTemplate(template).values(uri) == values
 
 
 OUTPUTS = """

@@ -9,9 +9,14 @@ import shutil
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from funcmcp._adapters.azure.settings import SELF_HOSTED_PROFILE, at, has_self_hosted_profile
+from funcmcp._adapters.azure.settings import (
+    SELF_HOSTED_PROFILE,
+    SELF_HOSTED_PROFILES,
+    at,
+    has_self_hosted_profile,
+)
 from funcmcp._text.files import is_file
-from funcmcp_host.app_rules.model import is_true
+from funcmcp_host.app_rules.model import is_true, kind_of
 from funcmcp_host.app_rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -23,12 +28,16 @@ if TYPE_CHECKING:
 _CUSTOM_HANDLERS = "https://learn.microsoft.com/azure/azure-functions/functions-custom-handlers"
 _SELF_HOSTED = "https://learn.microsoft.com/azure/azure-functions/self-hosted-mcp-servers"
 _TUTORIAL = "https://learn.microsoft.com/azure/azure-functions/functions-mcp-tutorial"
+_HOST = "https://github.com/Azure/azure-functions-host/blob"
+_WORKERS = "src/WebJobs.Script/Workers/Http"
+_PROXYING = "https://github.com/Azure/azure-functions-host/pull/11035"
+_ROUTE_FUNCTIONS = f"{_HOST}/0d957c3d6a0e93229e31d9cc756fe3de84018144/{_WORKERS}/HttpWorkerFunctionProvider.cs"
 _FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
-_MISSPELT = "enableHttpProxyingRequest"
-"""A name in a published sample that the Functions host does not know."""
+_MISSPELT = (("enableHttpProxyingRequest",), ("http", "enableProxying"))
+"""Members in published samples and proposals that the Functions host does not know."""
 
 _SCRIPTS = {".py", ".js", ".mjs", ".cjs", ".dll", ".jar", ".sh"}
-_PROFILES = {SELF_HOSTED_PROFILE, "default"}
+_PROFILES = {*SELF_HOSTED_PROFILES, "default", ""}
 _PACKAGES = "/".join(("", "home", "site", "wwwroot", ".python_packages", "lib", "site-packages"))
 """Where Azure's build installs the packages of an app."""
 
@@ -50,13 +59,15 @@ class RouteText(NamedTuple):
 def forwarding(host: Mapping[str, Any]) -> Literal["routes", "triggers"] | None:
     """Return what decides which HTTP requests a custom handler gets as they are.
 
-    "routes" are those of host.json, or all paths; "triggers" those of HTTP triggers in function.json files. Without
-    either, the handler gets invocations as JSON.
+    "routes" are those of host.json, or with a profile all paths; "triggers" those of HTTP triggers in function.json
+    files. Without either, the handler gets invocations as JSON.
     """
     handler = at(host, "customHandler")
-    if has_self_hosted_profile(host) or is_true(at(handler, "http", "enableProxying")) or at(handler, "http", "routes"):
+    if has_self_hosted_profile(host):
         return "routes"
-    return "triggers" if any(is_true(at(handler, name)) for name in _FORWARDING) else None
+    if not any(is_true(at(handler, name)) for name in _FORWARDING):
+        return None
+    return "routes" if at(handler, "http", "routes") else "triggers"
 
 
 def routes_in(app: App) -> list[RouteText]:
@@ -126,14 +137,48 @@ def _script_names(app: App) -> list[str]:
 def _unforwarded(app: App) -> Faults:
     if not app.has_custom_handler or forwarding(app.host) is not None or any(_unknown_profiles(app)):
         return
-    misspelt = f" {_MISSPELT} is not one of them." if at(app.host, "customHandler", _MISSPELT) is not None else ""
+    unknown = [".".join(keys) for keys in _MISSPELT if at(app.host, "customHandler", *keys) is not None]
+    remark = "".join(f" The Functions host does not know {name}." for name in unknown)
     yield (
         "customHandler",
         (
             f'does not receive the requests. Add "configurationProfile": "{SELF_HOSTED_PROFILE}" to host.json, or '
-            f"enableProxyingHttpRequest and a function.json with an HTTP trigger.{misspelt}"
+            "enableProxyingHttpRequest and either http.routes or a function.json with an HTTP trigger."
+            f"{remark}"
         ),
     )
+
+
+def _two_sources(app: App) -> Faults:
+    if app.has_custom_handler and app.folders and _has_routes(app):
+        names = ", ".join(f"{folder.name}/function.json" for folder in app.folders)
+        yield (
+            names,
+            (
+                "can't be there: Azure's host accepts one source of routes, and those of the custom handler are in "
+                "host.json or in its profile. Remove these files, or the routes and the profile."
+            ),
+        )
+
+
+def _has_routes(app: App) -> bool:
+    return has_self_hosted_profile(app.host) or bool(at(app.host, "customHandler", "http", "routes"))
+
+
+def _other_bindings(app: App) -> Faults:
+    if not app.has_custom_handler or forwarding(app.host) != "triggers":
+        return
+    names = {folder.name for folder in app.folders}
+    for function in app.functions:
+        kinds = sorted(kind_of(binding) for binding in function.bindings)
+        if function.name in names and "httptrigger" in kinds and kinds != ["http", "httptrigger"]:
+            yield (
+                f"{function.name}/function.json",
+                (
+                    "gets invocations as JSON on Azure: only functions with an HTTP trigger and an http output, and "
+                    "with no other binding, get requests. Leave these two."
+                ),
+            )
 
 
 def _missing_triggers(app: App) -> Faults:
@@ -213,11 +258,31 @@ RULES = (
         "handler-forwarding",
         "handler",
         "error",
-        "`customHandler` without the profile, `http.enableProxying`, `http.routes` or a flag that forwards requests",
+        "`customHandler` without a profile and without a flag that forwards requests, also with `http.routes`",
         "The program gets invocations as JSON, and no requests of MCP.",
         f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`',
-        _SELF_HOSTED,
+        _PROXYING,
         _unforwarded,
+    ),
+    Rule(
+        "handler-sources",
+        "handler",
+        "error",
+        "a `function.json` beside `http.routes` of the custom handler, or beside a profile, which has a route",
+        "No function is loaded: only one configuration source is supported.",
+        "routes or `function.json` files, not both",
+        _ROUTE_FUNCTIONS,
+        _two_sources,
+    ),
+    Rule(
+        "handler-bindings",
+        "handler",
+        "warning",
+        "a `function.json` with an HTTP trigger and other bindings than one `http` output, and no routes in host.json",
+        "The program gets its invocations as JSON, and no requests of MCP.",
+        "an HTTP trigger and an `http` output",
+        _PROXYING,
+        _other_bindings,
     ),
     Rule(
         "handler-triggers",
@@ -245,8 +310,8 @@ RULES = (
         "error",
         "a `configurationProfile` that is unknown; its case does not count",
         "The host stops at its start.",
-        f"`{SELF_HOSTED_PROFILE}`",
-        "https://github.com/Azure/azure-functions-host/issues/11320",
+        f"`{SELF_HOSTED_PROFILE}` or `web-app-custom-handler`",
+        f"{_HOST}/de4eacca128d91cc95725bd03fe8abb3bf08d3ce/src/WebJobs.Script/Config/HostConfigurationProfile.cs",
         _unknown_profiles,
     ),
     Rule(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from funcmcp._adapters.azure.settings import at
+from funcmcp._adapters.azure.settings import at, has_self_hosted_profile
+from funcmcp_host.app_rules.handler_rules import forwarding
 from funcmcp_host.app_rules.rule import Rule
 from funcmcp_host.folder import language_of
 
@@ -44,6 +45,8 @@ def _other_runtimes(app: App) -> Faults:
 def _runtimes_of(app: App) -> set[str]:
     """Return the valid values of FUNCTIONS_WORKER_RUNTIME; none if the language is not known."""
     language = _RUNTIMES.get(language_of(app.folder) or "", set())
+    if app.has_custom_handler and forwarding(app.host) == "routes" and not has_self_hosted_profile(app.host):
+        return {"custom"}  # the routes of host.json are ignored with another one
     if app.has_custom_handler:
         return {"custom", "python", "node", *language}
     if (app.folder / "function_app.py").is_file():

@@ -7,6 +7,7 @@ from the JSON of bindings.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
@@ -58,8 +59,13 @@ _ITEMS = {
 }
 """By trigger, the member that is a list, and what an item of it has."""
 
+_OTHER_MEMBERS = {"isRequired", "isArray", "enumValues", "required"}
+"""The members of items that are not texts."""
+
 _NAMES = {"mcptooltrigger": "toolname", "mcpresourcetrigger": "uri", "mcpprompttrigger": "promptname"}
 _URI_KINDS = {"resource", "template", "mcpresourcetrigger"}
+_INVALID_VARIABLE = re.compile(r"[/#?& ]|%7b|%7d|^[0-9]", re.IGNORECASE)
+_NOT_IN_GROUPS = re.compile("[^A-Za-z0-9_]")
 _NOT_LOADED = "Azure does not load it:"
 
 
@@ -108,20 +114,44 @@ def _decoded_members(app: App) -> Faults:
                 yield function.name, f"{_NOT_LOADED} {key} is {form}. Write it as a text with the JSON in it."
 
 
+def _invalid_texts(app: App) -> Faults:
+    """Find texts that are read as JSON, and are none."""
+    for function, binding in _mcp_bindings(app):
+        value = binding.get("toolproperties")
+        if isinstance(value, str) and not value.strip() and not is_set(binding, "useWorkerInputSchema"):
+            yield function.name, f'{_NOT_LOADED} toolProperties is an empty text. Write "[]", or leave it out.'
+
+
 def _choices(app: App) -> Faults:
     for function, item in _tool_properties(app):
         choices = item.get("enumvalues")
-        if isinstance(choices, list) and not all(isinstance(choice, str) for choice in choices):
-            name = item.get("propertyname")
-            text = json.dumps(choices)
-            yield function.name, f"{_NOT_LOADED} enumValues of {name} is {text}. Write each value as a text."
+        if choices is None or (isinstance(choices, list) and all(isinstance(choice, str) for choice in choices)):
+            continue
+        text = json.dumps(choices)
+        advice = "Write each value as a text." if isinstance(choices, list) else "Write a list of texts."
+        yield function.name, f"{_NOT_LOADED} enumValues of {item.get('propertyname')} is {text}. {advice}"
+
+
+def _item_texts(app: App) -> Faults:
+    for function, binding in _mcp_bindings(app):
+        key, members = _ITEMS.get(kind_of(binding), ("", ()))
+        texts = [member for member in members if member not in _OTHER_MEMBERS]
+        for number, item in _items(binding, key):
+            lowered = lower_names(item)
+            for member in texts:
+                value = lowered.get(member.lower())
+                if value is not None and not isinstance(value, str):
+                    yield (
+                        function.name,
+                        f"{_NOT_LOADED} {member} of item {number} of {key} is {json.dumps(value)}. Write a text.",
+                    )
 
 
 def _types(app: App) -> Faults:
     for function, item in _tool_properties(app):
         kind = item.get("propertytype")
-        if isinstance(kind, str) and kind in JSON_TYPES:
-            continue
+        if kind is not None and (not isinstance(kind, str) or kind in JSON_TYPES):
+            continue  # another rule is about what is not a text
         simple, is_array = json_type(kind)
         advice = f'Write "{simple}"' + (' and "isArray": true.' if is_array else ".")
         yield (
@@ -164,6 +194,22 @@ def _nameless_properties(app: App) -> Faults:
             name = lower_names(item).get("propertyname")
             if not isinstance(name, str) or not name.strip():
                 yield function.name, f"Azure leaves out item {number} of toolProperties. Write its propertyName."
+
+
+def _invalid_uris(app: App) -> Faults:
+    for function, binding in _mcp_bindings(app):
+        uri = binding.get("uri")
+        if kind_of(binding) != "mcpresourcetrigger" or not isinstance(uri, str):
+            continue
+        names = URI_VARIABLE.findall(uri)
+        wrong = [name for name in names if _INVALID_VARIABLE.search(name)]
+        folded = [_NOT_IN_GROUPS.sub("_", name).lower() for name in names]
+        if wrong:
+            advice = "Write a name of letters, digits and underscores that does not begin with a digit."
+            yield function.name, f"{_NOT_LOADED} {uri} has the variable {wrong[0]!r}. {advice}"
+        elif len(set(folded)) < len(folded):
+            advice = "Azure ignores case, and reads other characters as underscores. Rename one."
+            yield function.name, f"{_NOT_LOADED} {uri} has two variables with equal names. {advice}"
 
 
 def _equal_names(app: App) -> Faults:
@@ -281,10 +327,30 @@ RULES = (
         _decoded_members,
     ),
     Rule(
+        "empty-texts",
+        "triggers",
+        "warning",
+        "an empty text as `toolProperties`",
+        "The function is not loaded: the text is not JSON.",
+        "`[]`, or no `toolProperties`",
+        f"{_EXTENSION}/Trigger/McpToolTriggerBinding.cs#L223-L227",
+        _invalid_texts,
+    ),
+    Rule(
+        "item-texts",
+        "triggers",
+        "warning",
+        "a name, type, title or description in `toolProperties` or `promptArguments` that is not a text",
+        "The function is not loaded: the list can't be read.",
+        "a text",
+        f"{_EXTENSION}/InputBinding/McpToolPropertyAttribute.cs#L14-L24",
+        _item_texts,
+    ),
+    Rule(
         "enum-values",
         "triggers",
         "warning",
-        "a value in `enumValues` that is not a text",
+        "`enumValues` that is not a list, or a value in it that is not a text",
         "The function is not loaded: the list is one of texts.",
         "each value as a text",
         f"{_EXTENSION}/InputBinding/McpToolPropertyAttribute.cs#L24",
@@ -329,6 +395,16 @@ RULES = (
         "`propertyName`",
         f"{_EXTENSION}/ToolInputSchema/PropertyBasedToolInputSchema.cs#L50-L52",
         _nameless_properties,
+    ),
+    Rule(
+        "uri-variables",
+        "triggers",
+        "warning",
+        "a URI with a variable whose name has one of `/#?& `, begins with a digit, or is that of another one",
+        "The function is not loaded: the template is not valid.",
+        "names of letters, digits and underscores",
+        f"{_EXTENSION}/ResourceUriHelper.cs#L191-L231",
+        _invalid_uris,
     ),
     Rule(
         "equal-names",

@@ -134,7 +134,7 @@ class Management:
         instance_id = parts[1] if len(parts) > 1 else uuid.uuid4().hex
         if not instance_id or len(instance_id) > _MAX_ID or _NOT_IN_IDS.search(instance_id):
             raise ValueError(
-                "The id of an instance must have 1 to 256 characters, and none of / \\ # ? nor an @ at its beginning."
+                "The id of an instance must have 1 to 256 characters, none of / \\ # ?, and no @ at its beginning."
             )
         self._hub.start(parts[0], _decoded(body), instance_id=instance_id, version=query.get("version"))
         return self._started(instance_id)

@@ -520,7 +520,8 @@ def test_a_custom_handler_may_be_set_up_without_the_profile(made: Path, tmp_path
     folder = tmp_path / "self-hosted"
     shutil.copytree(made / "self-hosted", folder)
     put("host.json", None, "configurationProfile")(folder)
-    put("host.json", True, "customHandler", "http", "enableProxying")(folder)
+    put("host.json", True, "customHandler", "enableProxyingHttpRequest")(folder)
+    put("host.json", [{"route": "{*route}"}], "customHandler", "http", "routes")(folder)
     assert faults_in(folder) == set()
 
 

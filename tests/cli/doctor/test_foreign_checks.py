@@ -28,7 +28,12 @@ PROXYING: dict[str, Any] = {
         "enableProxyingHttpRequest": True,
     },
 }
-TRIGGER = {"bindings": [{"type": "httpTrigger", "direction": "in", "name": "req", "authLevel": "function"}]}
+TRIGGER = {
+    "bindings": [
+        {"type": "httpTrigger", "direction": "in", "name": "req", "authLevel": "function"},
+        {"type": "http", "direction": "out", "name": "res"},
+    ]
+}
 BUNDLE = {"id": "Microsoft.Azure.Functions.ExtensionBundle", "version": "[4.36.0, 5.0.0)"}
 PYTHON_APP = """
 import json
@@ -123,7 +128,12 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
         ),
         (
             handler(
-                PROXYING, **{"mcp__function.json": {"bindings": [{**TRIGGER["bindings"][0], "authLevel": "anonymous"}]}}
+                PROXYING,
+                **{
+                    "mcp__function.json": {
+                        "bindings": [{**TRIGGER["bindings"][0], "authLevel": "anonymous"}, TRIGGER["bindings"][1]]
+                    }
+                },
             ),
             (
                 "warning access: needs no key (mcp/function.json: anonymous). Whether the server itself or App Service "
@@ -154,7 +164,8 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
             handler({**PROXYING, "customHandler": {"description": {"defaultExecutablePath": "sh"}}}),
             (
                 'error customHandler: does not receive the requests. Add "configurationProfile": "mcp-custom-handler" '
-                "to host.json, or enableProxyingHttpRequest and a function.json with an HTTP trigger."
+                "to host.json, or enableProxyingHttpRequest and either http.routes or a function.json with an HTTP "
+                "trigger."
             ),
         ),
         (
@@ -169,8 +180,8 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
             ),
             (
                 'error customHandler: does not receive the requests. Add "configurationProfile": "mcp-custom-handler" '
-                "to host.json, or enableProxyingHttpRequest and a function.json with an HTTP trigger. "
-                "enableHttpProxyingRequest is not one of them."
+                "to host.json, or enableProxyingHttpRequest and either http.routes or a function.json with an HTTP "
+                "trigger. The Functions host does not know enableHttpProxyingRequest."
             ),
         ),
         (

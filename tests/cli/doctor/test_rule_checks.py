@@ -48,6 +48,19 @@ TRIGGERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         [{**TOOL, "toolName": "decoded", "toolProperties": [PROPERTY], "metadata": {"a": 1}}],
         "warning decoded: Azure does not load it: toolProperties is a list. Write it as a text with the JSON in it.",
     ),
+    "empty-texts": (
+        "empty",
+        [{**TOOL, "toolName": "empty", "toolProperties": " "}],
+        'warning empty: Azure does not load it: toolProperties is an empty text. Write "[]", or leave it out.',
+    ),
+    "item-texts": (
+        "texts",
+        [tool("texts", {**PROPERTY, "propertyType": ["string", "null"]})],
+        (
+            'warning texts: Azure does not load it: propertyType of item 1 of toolProperties is ["string", "null"]. '
+            "Write a text."
+        ),
+    ),
     "enum-values": (
         "choose",
         [tool("choose", {**PROPERTY, "enumValues": [1, 2]})],
@@ -75,6 +88,11 @@ TRIGGERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         "nameless",
         [tool("nameless", {"propertyType": "string", "description": "d"})],
         "warning nameless: Azure leaves out item 1 of toolProperties. Write its propertyName.",
+    ),
+    "uri-variables": (
+        "uri",
+        [{"type": "mcpResourceTrigger", "uri": "a://b{?q}", "resourceName": "b"}],
+        "warning uri: Azure does not load it: a://b{?q} has the variable '?q'. Write a name of letters, digits and",
     ),
     "equal-names": (
         "second",
@@ -122,7 +140,9 @@ SIGN_IN = "".join(
         ("mcp_metadata", "GET", "anonymous"),
     )
 )
-TRIGGER = {"bindings": [{"type": "httpTrigger", "direction": "in", "name": "req", "route": "{*route}"}]}
+HTTP_TRIGGER = {"type": "httpTrigger", "direction": "in", "name": "req", "route": "{*route}"}
+HTTP_OUTPUT = {"type": "http", "direction": "out", "name": "res"}
+TRIGGER = {"bindings": [HTTP_TRIGGER, HTTP_OUTPUT]}
 
 
 def code_of(functions: dict[str, list[dict[str, Any]]]) -> str:
@@ -171,6 +191,7 @@ def with_profile(files: Files, profile: str = "mcp-custom-handler") -> Files:
 
 
 FORWARDING = {"enableForwardingHttpRequest": True}
+BLOB = {"type": "blob", "name": "blob", "direction": "in", "path": "a/b"}
 CASES: dict[str, tuple[Files, str]] = {
     "webhook-level": (
         function_app(
@@ -185,7 +206,11 @@ CASES: dict[str, tuple[Files, str]] = {
     ),
     "handler-access": (
         custom_handler(FORWARDING)
-        | {"mcp/function.json": {"bindings": [{**TRIGGER["bindings"][0], "authLevel": "anonymous"}]}},
+        | {
+            "mcp/function.json": {
+                "bindings": [{**TRIGGER["bindings"][0], "authLevel": "anonymous"}, TRIGGER["bindings"][1]]
+            }
+        },
         "warning access: needs no key (mcp/function.json: anonymous). ",
     ),
     "endpoint-access": (
@@ -228,9 +253,17 @@ CASES: dict[str, tuple[Files, str]] = {
         custom_handler({"enableHttpProxyingRequest": True}),
         (
             'error customHandler: does not receive the requests. Add "configurationProfile": "mcp-custom-handler" to '
-            "host.json, or enableProxyingHttpRequest and a function.json with an HTTP trigger. "
-            "enableHttpProxyingRequest is not one of them."
+            "host.json, or enableProxyingHttpRequest and either http.routes or a function.json with an HTTP trigger. "
+            "The Functions host does not know enableHttpProxyingRequest."
         ),
+    ),
+    "handler-sources": (
+        with_profile(custom_handler()) | {"mcp/function.json": TRIGGER},
+        "error mcp/function.json: can't be there: Azure's host accepts one source of routes, and those of the custom",
+    ),
+    "handler-bindings": (
+        custom_handler(FORWARDING) | {"mcp/function.json": {"bindings": [HTTP_TRIGGER, HTTP_OUTPUT, BLOB]}},
+        "warning mcp/function.json: gets invocations as JSON on Azure: only functions with an HTTP trigger and an http",
     ),
     "handler-triggers": (
         custom_handler(FORWARDING),
@@ -336,15 +369,24 @@ def test_no_rule_is_without_a_case() -> None:
         function_app(ONE_TOOL),
         with_profile(custom_handler()),
         with_profile(custom_handler(), "MCP-Custom-Handler"),
-        custom_handler(enableProxying=True),
+        with_profile(custom_handler(), "web-app-custom-handler"),
+        with_profile(custom_handler(FORWARDING), "") | {"mcp/function.json": TRIGGER},
         custom_handler(FORWARDING) | {"mcp/function.json": TRIGGER},
         custom_handler({"enableProxyingHttpRequest": "true"}, routes=[{"route": "{*route}"}]),
     ],
 )
 def test_nothing_is_found_where_nothing_is_wrong(judge: str, files: Files, tmp_path: Path) -> None:
     lines = JUDGES[judge](tmp_path, files)
-    about_rules = ("customHandler", "configurationProfile", "access", "function.json", "extensionBundle", "hello")
+    about_rules = (
+        "customHandler",
+        "configurationProfile",
+        "access",
+        "function.json",
+        "mcp/",
+        "extensionBundle",
+        "hello",
+    )
     faults = [line for line in lines if not line.startswith("ok ")]
-    assert not [line for line in faults if line.split(" ", 1)[1].startswith(about_rules)], faults
+    assert not [line for line in faults if line.split(" ", 1)[1].startswith((*about_rules, "hello"))], faults
     if judge != "host":
         assert "ok access: needs a key of the app." in lines

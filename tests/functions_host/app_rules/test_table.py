@@ -18,6 +18,7 @@ BUNDLE = {"id": "Microsoft.Azure.Functions.ExtensionBundle", "version": "[4.36.0
 PROPERTY = {"propertyName": "a", "propertyType": "string", "description": "d", "isRequired": True}
 TOOL = {"type": "mcpToolTrigger", "name": "context", "toolName": "t", "description": "d", "toolProperties": "[]"}
 PROMPT = {"type": "mcpPromptTrigger", "name": "context", "promptName": "p"}
+RESOURCE = {"type": "McpResourceTrigger", "name": "context", "resourceName": "b"}
 HTTP = {"type": "httpTrigger", "name": "req", "authLevel": "ANONYMOUS", "methods": ["POST"]}
 
 
@@ -46,9 +47,12 @@ def of_properties(*items: Any) -> dict[str, Any]:
         {**TOOL, "useWorkerInputSchema": "true", "inputSchema": "{}", "toolProperties": '[{"propertyType": 1}]'},
         {**TOOL, "useResultSchema": True, "outputSchema": '{"type": "object"}'},
         {**TOOL, "resultSchema": "{}", "inputSchema": ""},
+        {**TOOL, "useWorkerInputSchema": True, "inputSchema": '{"type": "object"}', "toolProperties": ""},
+        of_properties({**PROPERTY, "enumValues": None}),
         PROMPT,
         {**PROMPT, "promptArguments": '[{"name": "a", "title": "A", "description": null, "required": true}]'},
-        {"type": "McpResourceTrigger", "name": "context", "uri": "a://{b}", "resourceName": "b"},
+        {**RESOURCE, "uri": "a://{b}"},
+        {**RESOURCE, "uri": "a://{b-c}/{d*}/{+e}"},
         {"type": "timerTrigger", "name": "timer", "dataType": "binary", "metadata": {}},
     ],
 )
@@ -67,6 +71,12 @@ def test_bindings_as_azure_reads_them_break_no_rule(binding: dict[str, Any], tmp
         ([{**TOOL, "outputSchema": {"type": "object"}, "useResultSchema": True}], ["json-texts"]),
         ([{**TOOL, "useWorkerInputSchema": True, "inputSchema": {"type": "object"}}], ["json-texts"]),
         ([of_properties({**PROPERTY, "enumValues": ["a", None]})], ["enum-values"]),
+        ([of_properties({**PROPERTY, "enumValues": "a,b"})], ["enum-values"]),
+        ([of_properties({**PROPERTY, "description": 1, "propertyType": ["string"]})], ["item-texts"] * 2),
+        ([{**PROMPT, "promptArguments": '[{"name": "a", "title": 1, "required": true}]'}], ["item-texts"]),
+        ([{**TOOL, "toolProperties": ""}], ["empty-texts"]),
+        ([{**RESOURCE, "uri": "a://{1a}/{b c}"}], ["uri-variables"]),
+        ([{**RESOURCE, "uri": "a://{b-c}/{B_c}"}], ["uri-variables"]),
         ([of_properties({**PROPERTY, "propertyType": "float"})], ["property-types"]),
         ([of_properties({**PROPERTY, "propertyType": "String"})], ["property-types"]),
         ([of_properties({name: PROPERTY[name] for name in ("propertyName", "isRequired")})], ["property-types"]),
@@ -151,7 +161,12 @@ def test_infrastructure_is_found_beside_azure_yaml(tmp_path: Path) -> None:
     (tmp_path / "infra").mkdir()
     source.mkdir()
     (tmp_path / "infra" / "main.tf").write_text("# PYTHONPATH\nFLAGS = 'EnableMcpCustomHandlerPreview'")
-    host = {"customHandler": {"description": {"defaultExecutablePath": "python3"}, "http": {"enableProxying": True}}}
+    handler = {
+        "description": {"defaultExecutablePath": "python3"},
+        "http": {"routes": [{"route": "{*route}"}]},
+        "enableProxyingHttpRequest": True,
+    }
+    host = {"customHandler": handler}
     assert found(source, host=host) == []  # the folder above is not of the app
     (tmp_path / "azure.yaml").write_text("services:\n  api:\n    project: ./src\n")
     assert ("python-path", "PYTHONPATH") in found(source, host=host)

@@ -180,7 +180,7 @@ async def test_urls_of_a_check_status_response(app: Running) -> None:
         ("POST", "/orchestrators/greet", 400, "is not an orchestrator function"),
         ("POST", "/orchestrators", 400, "must be orchestrators/NAME or orchestrators/NAME/ID"),
         ("POST", "/orchestrators/chain/a%23b", 400, "none of / "),
-        ("POST", "/orchestrators/chain/@counter@a", 400, "nor an @ at its beginning"),
+        ("POST", "/orchestrators/chain/@counter@a", 400, "no @ at its beginning"),
         ("GET", "/orchestrators/chain", 404, "There is nothing at GET orchestrators"),
         ("GET", "/instances/nothing", 404, "No instance with ID 'nothing' found"),
         ("POST", "/instances/nothing/terminate", 404, "No instance with ID 'nothing' found"),

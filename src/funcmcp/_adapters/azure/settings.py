@@ -1,7 +1,7 @@
 """What Azure Functions tells an app about itself: the names and the paths by which clients reach it.
 
-Source: "App settings reference for Azure Functions" (WEBSITE_HOSTNAME, AzureFunctionsJobHost__*) and "host.json
-reference" (extensions.http.routePrefix, "api" by default).
+Source: "App settings reference for Azure Functions" (WEBSITE_HOSTNAME, AzureFunctionsJobHost__*), "host.json
+reference" (extensions.http.routePrefix, "api" by default) and HostConfigurationProfile of the Functions host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ PREFIX_VARIABLE = "AzureFunctionsJobHost__extensions__http__routePrefix"
 _FOLDER_VARIABLE = "AzureWebJobsScriptRoot"
 _LOCAL = "localhost:7071"  # where Azure Functions Core Tools serve
 SELF_HOSTED_PROFILE = "mcp-custom-handler"
-"""The profile of host.json that passes requests on with no prefix."""
+SELF_HOSTED_PROFILES = frozenset({SELF_HOSTED_PROFILE, "web-app-custom-handler"})
+"""The profiles of host.json that pass all requests on, with no prefix."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -72,8 +73,8 @@ def prefix_in(host_json: Any) -> str:
 
 
 def has_self_hosted_profile(host_json: Any) -> bool:
-    """Return whether the content of host.json has the profile of servers that are custom handlers, in any case."""
-    return str(at(host_json, "configurationProfile")).lower() == SELF_HOSTED_PROFILE
+    """Return whether the content of host.json has a profile of servers that are custom handlers, in any case."""
+    return str(at(host_json, "configurationProfile")).lower() in SELF_HOSTED_PROFILES
 
 
 def at(document: Any, *keys: str) -> Any:
