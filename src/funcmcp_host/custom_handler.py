@@ -86,6 +86,8 @@ _REFUSED = {"handler-program", "handler-forwarding", "handler-triggers", "handle
 
 _PYTHON = {"python", "python3"}
 _VARIABLE = re.compile("%([^%]+)%")
+_PORT = re.compile("[0-9]{1,5}")
+_MAX_PORT = 65535
 _START_SECONDS = 30.0
 _MAX_START_SECONDS = 600.0
 _MAX_PROGRAM = 200
@@ -176,8 +178,8 @@ def read_custom_handler(app: App, route_prefix: str = "api") -> CustomHandler:
     program += [str(worker_path)] if worker_path else []
     program += _texts(at(description, "workerArguments"))
     port = at(handler, "port")
-    if port is not None and not str(port).isdecimal():
-        raise FolderError(f"host.json: customHandler.port is {port!r}, which is not a number.")
+    if port is not None and (not _PORT.fullmatch(str(port)) or int(port) > _MAX_PORT):
+        raise FolderError(f"host.json: customHandler.port is {quote(repr(port))}, which is not the number of a port.")
     start_seconds = _start_seconds(at(handler, "initializationTimeout"))
     for breach in breaches_of(app):
         if breach.rule.name in _REFUSED:
