@@ -91,18 +91,29 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.contrib.component_manager": _MANAGER,
     "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "fastmcp.prompts.prompt": {"funcmcp._compat.sdk_types": ["PromptMessage", "TextContent"]},
     "mcp.server": {
         "funcmcp._compat.middleware_adapters": ["ServerRequestContext"],
+        "funcmcp._compat.sdk_settings": ["CacheHint"],
     },
     "mcp.server.auth.settings": {
         "funcmcp._compat.sdk_settings": ["AuthSettings", "ClientRegistrationOptions", "RevocationOptions"],
     },
+    "mcp.server.caching": {"funcmcp._compat.sdk_settings": ["CacheHint"]},
     "mcp.server.context": {
         "funcmcp._compat.middleware_adapters": ["CallNext", "HandlerResult", "ServerRequestContext"],
     },
+    "mcp.server.fastmcp.prompts.base": {"funcmcp._compat.sdk_types": ["PromptArgument"]},
+    "mcp.server.mcpserver.prompts.base": {"funcmcp._compat.sdk_types": ["PromptArgument"]},
     "mcp.server.session": {"funcmcp._compat.context": ["ServerSession"]},
     "mcp.server.transport_security": {"funcmcp._compat.sdk_settings": ["TransportSecuritySettings"]},
-    "mcp.shared.exceptions": {"funcmcp": ["MCPError"]},
+    "mcp.shared.exceptions": {
+        "funcmcp": ["MCPError"],
+        "funcmcp._compat.sdk_errors": ["MCPDeprecationWarning", "UrlElicitationRequiredError"],
+    },
+    "mcp.shared.path_security": {
+        "funcmcp._compat.security": ["PathEscapeError", "contains_path_traversal", "is_absolute_path", "safe_join"],
+    },
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
 """Names that only a module of a tree has, by the module and by the module of funcmcp that defines them."""
