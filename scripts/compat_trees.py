@@ -46,7 +46,16 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.resources.function_resource": {"funcmcp._compat.standalone": ["ResourceMeta"]},
     "fastmcp.tools.function_tool": {"funcmcp._compat.standalone": ["ToolMeta"]},
     "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
-    "fastmcp.telemetry": {"funcmcp._compat.tracers": ["get_tracer"]},
+    "fastmcp.telemetry": {
+        "funcmcp._compat.tracers": [
+            "extract_trace_context",
+            "get_tracer",
+            "inject_trace_context",
+            "native_spans_enabled",
+            "suppress_fastmcp_telemetry",
+            "telemetry_mode",
+        ]
+    },
     "fastmcp.utilities.auth": {"funcmcp._compat.scope_texts": ["parse_scopes"]},
     "fastmcp.server.providers.addressing": {
         "funcmcp._compat.app_addresses": [
