@@ -46,7 +46,16 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.resources.function_resource": {"funcmcp._compat.standalone": ["ResourceMeta"]},
     "fastmcp.tools.function_tool": {"funcmcp._compat.standalone": ["ToolMeta"]},
     "fastmcp.settings": {"funcmcp._compat.global_settings": ["Settings"]},
-    "fastmcp.telemetry": {"funcmcp._compat.tracers": ["get_tracer"]},
+    "fastmcp.telemetry": {
+        "funcmcp._compat.tracers": [
+            "extract_trace_context",
+            "get_tracer",
+            "inject_trace_context",
+            "native_spans_enabled",
+            "suppress_fastmcp_telemetry",
+            "telemetry_mode",
+        ]
+    },
     "fastmcp.utilities.auth": {"funcmcp._compat.scope_texts": ["parse_scopes"]},
     "fastmcp.server.providers.addressing": {
         "funcmcp._compat.app_addresses": [
@@ -91,18 +100,29 @@ EXTRAS: dict[str, dict[str, list[str]]] = {
     "fastmcp.contrib.component_manager": _MANAGER,
     "fastmcp.contrib.component_manager.component_manager": _MANAGER,
     "fastmcp.exceptions": {"funcmcp.compat": ["McpError"]},
+    "fastmcp.prompts.prompt": {"funcmcp._compat.sdk_types": ["PromptMessage", "TextContent"]},
     "mcp.server": {
         "funcmcp._compat.middleware_adapters": ["ServerRequestContext"],
+        "funcmcp._compat.sdk_settings": ["CacheHint"],
     },
     "mcp.server.auth.settings": {
         "funcmcp._compat.sdk_settings": ["AuthSettings", "ClientRegistrationOptions", "RevocationOptions"],
     },
+    "mcp.server.caching": {"funcmcp._compat.sdk_settings": ["CacheHint"]},
     "mcp.server.context": {
         "funcmcp._compat.middleware_adapters": ["CallNext", "HandlerResult", "ServerRequestContext"],
     },
+    "mcp.server.fastmcp.prompts.base": {"funcmcp._compat.sdk_types": ["PromptArgument"]},
+    "mcp.server.mcpserver.prompts.base": {"funcmcp._compat.sdk_types": ["PromptArgument"]},
     "mcp.server.session": {"funcmcp._compat.context": ["ServerSession"]},
     "mcp.server.transport_security": {"funcmcp._compat.sdk_settings": ["TransportSecuritySettings"]},
-    "mcp.shared.exceptions": {"funcmcp": ["MCPError"]},
+    "mcp.shared.exceptions": {
+        "funcmcp": ["MCPError"],
+        "funcmcp._compat.sdk_errors": ["MCPDeprecationWarning", "UrlElicitationRequiredError"],
+    },
+    "mcp.shared.path_security": {
+        "funcmcp._compat.security": ["PathEscapeError", "contains_path_traversal", "is_absolute_path", "safe_join"],
+    },
     "mcp.shared.memory": {"funcmcp._compat.original_clients": ["create_connected_server_and_client_session"]},
 }
 """Names that only a module of a tree has, by the module and by the module of funcmcp that defines them."""

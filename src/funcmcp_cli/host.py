@@ -24,7 +24,7 @@ from funcmcp_cli.output import write_note
 from funcmcp_cli.server_options import HostOptions, set_variables, with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from funcmcp._transports.http.listen_address import ListenAddress
     from funcmcp_host.folder import CrossOrigin
@@ -195,15 +195,7 @@ def _serve_http(folder: Path, settings: HostSettings) -> None:
         finally:
             await served.aclose()
 
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(serve())
-    except OSError as error:
-        from funcmcp._processes.server import AddressError
-
-        if not isinstance(error, AddressError):
-            raise
-        raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
+    _run(serve())
 
 
 def _has_custom_handler(folder: Path) -> bool:
@@ -247,8 +239,20 @@ def _serve_custom_handler(folder: Path, settings: HostSettings) -> None:
         finally:
             await served.aclose()
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve())
+    _run(serve())
+
+
+def _run(serving: Coroutine[None, None, None]) -> None:
+    """Run a server until it ends; raise Failure if it can't listen on its address."""
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(serving)
+    except OSError as error:
+        from funcmcp._processes.server import AddressError
+
+        if not isinstance(error, AddressError):
+            raise
+        raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
 
 
 @contextlib.contextmanager

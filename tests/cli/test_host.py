@@ -26,6 +26,7 @@ from funcmcp_cli.targets import function_app_in
 from tests.cli.forking import funcmcp, running
 from tests.cli.processes import FUNCMCP, PYTHON
 from tests.functions_host.apps import KINDS, write_app
+from tests.functions_host.test_custom_handler import ECHO, PROFILE
 from tests.functions_host.workers.test_process import is_running
 from tests.nodejs import node, package
 from tests.patience import PATIENCE
@@ -503,3 +504,19 @@ def test_the_app_that_azure_yaml_deploys_is_served(tmp_path: Path) -> None:
 def test_inspect_names_output_schemas_without_results(tmp_path: Path) -> None:
     result = funcmcp("inspect", str(write_app(tmp_path, OUTPUT)), "--clients")
     assert "warning out: has an outputSchema, but without useResultSchema its results" in result.stderr
+
+
+@pytest.mark.parametrize("is_handler", [False, True])
+def test_an_address_in_use_is_named(is_handler: bool, tmp_path: Path) -> None:
+    if is_handler:
+        (tmp_path / "host.json").write_text(json.dumps(PROFILE))
+        (tmp_path / "server.py").write_text(ECHO)
+    else:
+        write_app(tmp_path, KINDS)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        completed = funcmcp("host", str(tmp_path), "--port", str(port))
+    assert completed.returncode == 1
+    text = f"Can't listen on 127.0.0.1:{port}: it is in use by another program. Choose another address"
+    assert text in completed.stderr
+    assert "Traceback" not in completed.stderr

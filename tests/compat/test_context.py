@@ -24,6 +24,12 @@ from funcmcp.compat import (
     Progress,
     get_context,
 )
+from funcmcp.compat.mcp.types import (
+    ClientCapabilities,
+    ElicitationCapability,
+    RootsCapability,
+    SamplingCapability,
+)
 from funcmcp.state import MemoryState
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept
@@ -508,3 +514,28 @@ async def test_members_that_the_client_does_not_send_are_none() -> None:
 
     async with Client(mcp) as client:
         assert (await client.call_tool("info")).structured_content == {"result": [True, True]}
+
+
+async def test_capabilities_of_a_client_are_compared_at_each_depth() -> None:
+    mcp = MCPServer("c")
+    some = [
+        ClientCapabilities(),
+        ClientCapabilities(sampling=SamplingCapability()),
+        ClientCapabilities(roots=RootsCapability(list_changed=False)),
+        ClientCapabilities(extensions={"com.example/a": {"b": 1}}),
+        ClientCapabilities(elicitation=ElicitationCapability()),
+        ClientCapabilities(extensions={"com.example/a": {"b": 2}}),
+        ClientCapabilities(experimental={"x": {}}),
+    ]
+
+    @mcp.tool()
+    async def which(ctx: Context) -> list[bool]:
+        return [ctx.session.check_client_capability(capability) for capability in some]
+
+    async def answer(params: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    extensions = {"com.example/a": {"b": 1, "c": 2}}
+    async with Client(mcp, roots=[], sample=answer, extensions=extensions) as client:
+        result = await client.call_tool("which")
+    assert result.structured_content == {"result": [True] * 4 + [False] * 3}

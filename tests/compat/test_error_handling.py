@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPError
-from funcmcp.compat import ErrorHandlingMiddleware, FastMCP, MiddlewareContext, RetryMiddleware, ToolError
+from funcmcp.compat import (
+    ErrorHandlingMiddleware,
+    FastMCP,
+    McpError,
+    Middleware,
+    MiddlewareContext,
+    ResourceError,
+    RetryMiddleware,
+    ToolError,
+)
 from funcmcp.testing import Client
 
 
@@ -42,6 +51,46 @@ async def test_errors_have_the_code_of_their_kind(error: Exception, code: int, t
     assert (failure.value.code, failure.value.message) == (code, text)
     assert len(reported) == 1
     assert errors.get_error_stats() == {"ToolError:tools/call": 1}
+
+
+@pytest.mark.parametrize(
+    ("error", "of_resource", "of_prompt"),
+    [
+        (FileNotFoundError("bad"), (-32002, "Resource not found: "), (-32001, "Not found: ")),
+        (ValueError("bad"), (-32602, "Invalid params: "), (-32602, "Invalid params: ")),
+        (McpError(-32099, "mine"), (-32099, ""), (-32099, "")),
+    ],
+)
+async def test_errors_of_resources_and_prompts_have_the_code_of_their_kind(
+    error: Exception, of_resource: tuple[int, str], of_prompt: tuple[int, str]
+) -> None:
+    mcp = FastMCP("errors", middleware=[ErrorHandlingMiddleware()])
+
+    def fail() -> str:
+        raise error
+
+    mcp.resource("text://fail/it")(fail)
+    mcp.prompt(fail)
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError) as of_read:
+            await client.read_resource("text://fail/it")
+        with pytest.raises(MCPError) as of_get:
+            await client.get_prompt("fail")
+    for failure, (code, start) in ((of_read, of_resource), (of_get, of_prompt)):
+        assert failure.value.code == code
+        assert failure.value.message.startswith(start)
+
+
+async def test_an_error_of_resources_in_the_middleware_of_a_call_is_the_result_of_the_tool() -> None:
+    class Refusing(Middleware):
+        async def on_call_tool(self, context: MiddlewareContext, call_next: Any) -> Any:
+            raise ResourceError("no file")
+
+    mcp = FastMCP("errors", middleware=[Refusing()])
+    mcp.tool(_double)
+    async with Client(mcp) as client:
+        result = await client.call_tool("_double", {"number": 1})
+    assert (result.is_error, result.text) == (True, "no file")
 
 
 async def test_errors_stay_as_they_are_if_they_are_not_transformed() -> None:

@@ -56,6 +56,13 @@ def test_a_server_of_the_sdk_and_one_with_hosts_check_the_host_in_tests_too(serv
         assert client.post("/mcp", json={}).status_code == 400
 
 
+async def test_a_server_of_the_sdk_for_other_machines_is_answered_under_the_host_of_the_test() -> None:
+    app = MCPServer("shop").streamable_http_app(host="0.0.0.0")
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://test") as client:
+        assert (await client.post("/mcp", json={})).status_code == 400
+        assert (await client.post("/mcp", json={}, headers={"host": "evil.example"})).status_code == 421
+
+
 def scope(**changes: Any) -> dict[str, Any]:
     return {
         "type": "http",

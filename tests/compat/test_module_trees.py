@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from funcmcp import compat
+from funcmcp._compat import sdk_types
 from funcmcp.compat import mcp as sdk
 from funcmcp.compat.fastmcp.exceptions import ToolError
 from funcmcp.compat.fastmcp.server.context import Context
@@ -69,7 +70,7 @@ def test_a_name_that_servers_move_with_is_the_one_of_compat() -> None:
             if (module, name) in OWN:
                 continue
             value = getattr(importlib.import_module(f"funcmcp.compat.{module}"), name)
-            others = [getattr(sdk, name, None), getattr(types, name, None)]
+            others = [getattr(sdk, name, None), getattr(sdk_types, name, None)]
             assert any(value is other for other in [getattr(compat, name), *others]), (module, name)
 
 
@@ -91,7 +92,9 @@ def test_a_name_that_servers_move_with_is_the_one_of_compat() -> None:
         ("from funcmcp.compat.mcp import stdio_server", r"no stdio_server of mcp. Use mcp.run\(\)."),
         ("from funcmcp.compat.fastmcp.client import transports; transports.SSETransport", "needs the package fastmcp"),
         ("from funcmcp.compat.fastmcp import Client", "Use funcmcp.client.Client, or funcmcp.testing.Client in tests"),
-        ("from funcmcp.compat.mcp.shared.inbound import classify_inbound_request", "There are no such names"),
+        ("from funcmcp.compat.mcp.shared.inbound import classify_inbound_request", "is a part of the SDK's own server"),
+        ("from funcmcp.compat.mcp.types import JSONRPCMessage", "Keep the package mcp installed, and import the name"),
+        ("from funcmcp.compat.mcp.server.mcpserver import InvalidRequestState", "Leave it out: funcmcp seals"),
         ("from funcmcp.compat.fastmcp import nothing", "cannot import name 'nothing'"),
         ("import funcmcp.compat.fastmcp.nothing", "No module named"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from funcmcp.compat import (
     UnexpectedToolError,
 )
 from funcmcp.compat.mcp import TextResource
+from funcmcp.compat.mcp.server import CacheHint
 from funcmcp.testing import Client
 
 
@@ -199,7 +199,7 @@ async def test_one_function_completes_arguments_of_all_references(revision: str)
 
 
 async def test_hints_for_caches_are_those_of_the_author() -> None:
-    hint = SimpleNamespace(ttl_ms=5_000, scope="public")
+    hint = CacheHint(5_000, "public")
     async with Client(MCPServer("Shop", cache_hints={"tools/list": hint}), revision="2026-07-28") as client:
         lists = [await client.request(method, {}) for method in ("tools/list", "prompts/list")]
         assert [(item["ttlMs"], item["cacheScope"]) for item in lists] == [(5_000, "public"), (0, "private")]

@@ -7,10 +7,12 @@ from typing import Any, cast
 import httpx2
 import pytest
 from mcp.server import auth as original_auth
+from mcp.server import caching as original_caching
 from mcp.server import transport_security as original_security
 from pydantic import AnyHttpUrl, ValidationError
 
 from funcmcp.compat import AccessToken, FastMCP, TokenVerifier
+from funcmcp.compat.mcp.server import CacheHint
 from funcmcp.compat.mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from funcmcp.compat.mcp.server.transport_security import TransportSecuritySettings
 
@@ -34,6 +36,15 @@ def test_settings_have_the_members_and_defaults_of_the_originals() -> None:
     assert defaults_of(ClientRegistrationOptions) == defaults_of(originals.ClientRegistrationOptions)
     assert defaults_of(RevocationOptions) == defaults_of(originals.RevocationOptions)
     assert defaults_of(TransportSecuritySettings) == defaults_of(original_security.TransportSecuritySettings)
+
+
+def test_hints_for_caches_have_the_defaults_and_the_checks_of_the_originals() -> None:
+    assert (CacheHint().ttl_ms, CacheHint().scope) == (0, "private")
+    for hint in (CacheHint, original_caching.CacheHint):
+        with pytest.raises(ValueError, match="ttl_ms must be >= 0, got -1"):
+            hint(ttl_ms=-1)
+        with pytest.raises(ValueError, match="scope must be 'public' or 'private', got 'all'"):
+            hint(scope=cast("Any", "all"))
 
 
 def test_a_choice_that_the_original_warns_of_warns_here() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Required, TypedDict
 import pytest
 from mcp import MCPError as SDKError
 from mcp import types
-from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.shared.exceptions import UrlElicitationRequiredError as SDKUrlElicitationRequiredError
 from pydantic import BaseModel, Field
 
 from funcmcp import RegistrationError
@@ -39,6 +39,8 @@ from funcmcp.compat import (
     configure_logging,
     get_logger,
 )
+from funcmcp.compat.mcp.shared.exceptions import UrlElicitationRequiredError
+from funcmcp.compat.mcp.types import ElicitRequestURLParams
 from funcmcp.testing import Client
 
 pytestmark = [
@@ -370,17 +372,26 @@ async def test_errors_of_the_official_sdk_are_json_rpc_errors_as_there() -> None
 
     def pay() -> str:
         elicitation = types.ElicitRequestURLParams(message="Pay.", url="https://pay.example.com", elicitation_id="1")
-        raise UrlElicitationRequiredError([elicitation])
+        raise SDKUrlElicitationRequiredError([elicitation])
+
+    def pay_twice() -> str:
+        page = ElicitRequestURLParams(message="Pay.", url="https://pay.example.com", elicitation_id="1")
+        raise UrlElicitationRequiredError([page, page])
 
     for cls in (FastMCP, MCPServer):
         mcp = cls("e")
         mcp.add_tool(fail)
         mcp.add_tool(pay)
+        mcp.add_tool(pay_twice)
         async with Client(mcp) as client:
-            with pytest.raises(MCPError) as url_error:
-                await client.call_tool("pay")
-            data: Any = url_error.value.data
-            assert (url_error.value.code, data["elicitations"][0]["url"]) == (-32042, "https://pay.example.com")
+            pages: list[list[Any]] = []
+            for tool, message in (("pay", "URL elicitation required"), ("pay_twice", "URL elicitations required")):
+                with pytest.raises(MCPError, match=f"^{message}$") as url_error:
+                    await client.call_tool(tool)
+                assert url_error.value.code == -32042
+                data: Any = url_error.value.data
+                pages.append(data["elicitations"])
+            assert pages == [pages[0], pages[0] * 2]
             if cls is FastMCP:
                 assert (await client.call_tool("fail", raise_on_error=False)).text == "Error calling tool 'fail': gated"
             else:

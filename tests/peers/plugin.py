@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import _pytest.raises
+import _pytest.recwarn
 from mcp.server.auth.middleware.auth_context import get_access_token as sdk_access_token
 
 from funcmcp._compat import authorization, dependencies
@@ -18,6 +19,7 @@ def fail(reason: str, pytrace: bool = True) -> NoReturn:
 
 
 _pytest.raises.fail = fail  # type: ignore[assignment, attr-defined]
+_pytest.recwarn.fail = fail  # type: ignore[assignment, attr-defined]
 
 
 # The peers' tests sign a caller in by a context variable of the SDK. Their clients in memory are not those of stdio.

@@ -738,6 +738,18 @@ class RequestView:
         return None if http is None else http_request_of(http)
 
 
+def _includes(declared: Mapping[str, Any], required: Mapping[str, Any]) -> bool:
+    """Return whether declared capabilities have the required members, at each depth, but for members of False."""
+    for name, value in required.items():
+        present = declared.get(name, False)
+        if isinstance(value, dict) and isinstance(present, dict):
+            if not _includes(present, value):
+                return False
+        elif present != value:
+            return False
+    return True
+
+
 class ServerSession:
     """The session of a `Context`, with the names of the official SDK's ServerSession.
 
@@ -792,9 +804,10 @@ class ServerSession:
 
     def check_client_capability(self, capability: Any) -> bool:
         """Return whether the client declared the capabilities of a ``ClientCapabilities`` object."""
+        required = capability.model_dump(by_alias=True, exclude_none=True)
         inner = self._context._inner  # noqa: SLF001 - a part of Context
-        names = [name for name in ("sampling", "elicitation", "roots") if getattr(capability, name, None) is not None]
-        return all(inner.can(name) for name in names)
+        can_ask = all(inner.can(name) for name in ("sampling", "elicitation", "roots") if name in required)
+        return can_ask and _includes(self._context._request.client.capabilities, required)  # noqa: SLF001 - as above
 
     async def create_message(self, messages: Any, *, max_tokens: int = _MAX_TOKENS, **options: Any) -> Any:
         """Ask the client's model for a message.

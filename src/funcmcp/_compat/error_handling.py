@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._compat.errors import NotFoundError, PromptError, ResourceError, ValidationError, is_mcp_error, mcp_error
 from funcmcp._compat.middleware import CallNext, Middleware, MiddlewareContext
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError
 from funcmcp._server.log import quote
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ErrorHandlingMiddleware(Middleware):
 
     def _transform_error(self, error: Exception, context: MiddlewareContext[Any]) -> Exception:
         is_for_clients = is_mcp_error(error) and not isinstance(error, ResourceError | PromptError)
-        if is_for_clients or not self.transform_errors:
+        if (is_for_clients and not _is_of_function(error)) or not self.transform_errors:
             return error
         kind: type[BaseException] = type(error if error.__cause__ is None else error.__cause__)
         if isinstance(error, ValidationError) or issubclass(kind, ValueError | TypeError | ValidationError):
@@ -97,6 +97,13 @@ class ErrorHandlingMiddleware(Middleware):
         if issubclass(kind, TimeoutError):
             return mcp_error(_SERVER_ERROR, f"Request timeout: {error}")
         return mcp_error(INTERNAL_ERROR, f"Internal error: {error}")
+
+
+def _is_of_function(error: Exception) -> bool:
+    """Return whether an error is that of a resource or a prompt whose function raised an exception."""
+    if type(error) is not MCPError or error.code != INTERNAL_ERROR or error.__cause__ is None:
+        return False
+    return not is_mcp_error(error.__cause__)
 
 
 @public("funcmcp.compat")

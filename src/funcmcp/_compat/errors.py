@@ -135,13 +135,20 @@ class McpError(MCPError):
 
     Args:
         error: The error: an ``ErrorData`` object of the official SDK, or the code.
-        message: The message, if the first argument is the code.
-        data: Details, if the first argument is the code.
+        message: The message, if there is a code.
+        data: Details, if there is a code.
+        code: The code, by name.
     """
 
-    def __init__(self, error: Any, message: str | None = None, data: object = None) -> None:
+    def __init__(
+        self, error: Any = None, message: str | None = None, data: object = None, *, code: int | None = None
+    ) -> None:
+        if error is None:
+            error = code
         if isinstance(error, int):
             super().__init__(error, message or "", data)
+        elif error is None:
+            raise TypeError("McpError needs the code of the error. Write McpError(code=-32000, message='...').")
         else:
             super().__init__(error.code, error.message, error.data)
 

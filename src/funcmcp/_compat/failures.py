@@ -15,6 +15,7 @@ from funcmcp._compat.errors import (
 )
 from funcmcp._compat.middleware_adapters import as_mcp_error
 from funcmcp._compat.result_types import ReturnedResult
+from funcmcp._compat.sdk_errors import URL_ELICITATION_REQUIRED
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from funcmcp._compat.components import Component
     from funcmcp._server.calls.context import RequestContext
 
-_URL_ELICITATION_REQUIRED = -32042
-"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 _STARTS = {"tool": "Error calling tool", "resource": "Error reading resource", "prompt": "Error rendering prompt"}
 
 
@@ -70,7 +69,7 @@ def with_results_and_errors(kind: str | None, handler: Callable[..., Any]) -> Ca
 def _meaning_in_sdk(error: Exception) -> Exception:
     """Return what an error of the official SDK's server means."""
     native = as_mcp_error(error)
-    if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+    if isinstance(native, MCPError) and native.code == URL_ELICITATION_REQUIRED:
         return native
     return without_pydantic(error)
 
@@ -81,7 +80,7 @@ def _meaning_in_tool(error: Exception) -> Exception:
     The one that sends users to a URL is a JSON-RPC error.
     """
     native = as_mcp_error(error)
-    if isinstance(native, MCPError) and native.code == _URL_ELICITATION_REQUIRED:
+    if isinstance(native, MCPError) and native.code == URL_ELICITATION_REQUIRED:
         return native
     if isinstance(error, FastMCPError) and not isinstance(error, NotFoundError | ToolError):
         return ToolError(error.message if isinstance(error, MCPError) else str(error))

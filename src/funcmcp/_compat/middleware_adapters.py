@@ -27,6 +27,8 @@ from funcmcp._compat.errors import (
     FastMCPError,
     McpError,
     NotFoundError,
+    PromptError,
+    ResourceError,
     ToolError,
     ValidationError,
     as_fastmcp_error,
@@ -338,6 +340,8 @@ def _native_error(error: Exception, request: RequestContext) -> Exception:
     tell the difference. Other exceptions than FastMCP's have their text unless the server masks errors.
     """
     method = request.request.method
+    if method == "tools/call" and isinstance(error, ResourceError | PromptError) and error is not request.error:
+        return ToolError(error.message)
     if isinstance(error, MCPError) or error is request.error:
         return error
     if not isinstance(error, FastMCPError | NativeToolError):

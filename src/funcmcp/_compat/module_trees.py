@@ -19,9 +19,11 @@ _ROOT = "funcmcp.compat."
 INSTEAD_OF_NAMES = {
     "ClientSession": "use funcmcp.client.Client",
     "InitializationOptions": "leave it out: mcp.run() and the options of MCPServer describe the server",
+    "InvalidRequestState": "leave it out: funcmcp seals and checks the state of requests itself",
     "NotificationOptions": "leave it out: the server notifies clients itself",
-    "SseServerTransport": "mcp.sse_app() is an ASGI application",
-    "StreamableHTTPSessionManager": "mcp.streamable_http_app() is an ASGI application",
+    "RequestStateCodec": "leave it out: funcmcp seals the state of requests with its own keys (FUNCMCP_KEYS)",
+    "SseServerTransport": "use mcp.sse_app(), which is an ASGI application",
+    "StreamableHTTPSessionManager": "use mcp.streamable_http_app(), which is an ASGI application",
     "stdio_server": "use mcp.run()",
     "__version__": 'use importlib.metadata.version("funcmcp")',
 }
@@ -39,8 +41,13 @@ INSTEAD_OF_MODULES = {
     "mcp.client": "use funcmcp.client.Client",
     "mcp.server.auth": "use an authenticator of funcmcp.auth; see docs/guides/authentication.md",
     "mcp.server.lowlevel": "register each tool with @mcp.tool(input_schema=...); see docs/guides/from-the-sdk.md",
-    "mcp.server": "there are no such names; see docs/guides/from-the-sdk.md",
-    "mcp.shared": "there are no such names; see docs/guides/from-the-sdk.md",
+    "mcp.server.request_state": "leave it out: funcmcp seals the state of requests with its own keys (FUNCMCP_KEYS)",
+    "mcp.server.streamable_http": "use mcp.streamable_http_app(), and sessions= with a store for events",
+    "mcp.server.subscriptions": "leave it out: a server with a store in sessions= notifies clients of all instances",
+    "mcp.server": "it is a part of the SDK's own server; see docs/guides/from-the-sdk.md for what replaces it",
+    "mcp.shared": "it is a part of the SDK's own server; see docs/guides/from-the-sdk.md for what replaces it",
+    "mcp.types": "keep the package mcp installed, and import the name from mcp.types",
+    "mcp_types": "keep the package mcp installed, and import the name from mcp_types",
 }
 """The same for all names of modules and of the modules below them. The longest name counts."""
 

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat.errors import (
+    McpError,
     ResourceError,
     ResourceNotFoundError,
     ToolError,
@@ -22,9 +23,32 @@ from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._server.log import log_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from funcmcp._server.calls.context import RequestContext
+
+URL_ELICITATION_REQUIRED = -32042
+"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
+
+
+class MCPDeprecationWarning(UserWarning):
+    """The category of the official SDK's warnings, for filters. `funcmcp.compat` does not warn of methods that work."""
+
+
+class UrlElicitationRequiredError(McpError):
+    """A tool can go on only after the user has opened pages. Clients get the JSON-RPC error -32042 with the pages.
+
+    Args:
+        elicitations: The pages, as ``ElicitRequestURLParams``.
+        message: A text for the client.
+    """
+
+    def __init__(self, elicitations: Sequence[Any], message: str | None = None) -> None:
+        self.elicitations = list(elicitations)
+        pages = [page.model_dump(by_alias=True, exclude_none=True) for page in elicitations]
+        plural = "s" if len(pages) > 1 else ""
+        text = f"URL elicitation{plural} required" if message is None else message
+        super().__init__(URL_ELICITATION_REQUIRED, text, {"elicitations": pages})
 
 
 class PromptFailedError(MCPError):

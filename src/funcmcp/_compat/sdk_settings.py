@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHint:
+    """How long clients may keep the answers to a method: ``MCPServer(cache_hints={"tools/list": CacheHint(60_000)})``.
+
+    Attributes:
+        ttl_ms: Milliseconds for which an answer is fresh.
+        scope: ``"public"`` if all callers may share an answer, ``"private"`` otherwise.
+
+    Raises:
+        ValueError: The time is negative, or the scope is another one.
+    """
+
+    ttl_ms: int = 0
+    scope: Literal["public", "private"] = "private"
+
+    def __post_init__(self) -> None:
+        if self.ttl_ms < 0:
+            raise ValueError(f"ttl_ms must be >= 0, got {self.ttl_ms}")
+        if self.scope not in {"public", "private"}:
+            raise ValueError(f"scope must be 'public' or 'private', got {self.scope!r}")
 
 
 class ClientRegistrationOptions(BaseModel):

@@ -503,6 +503,85 @@ class InputRequiredResult(Result):
     request_state: str | None = None
 
 
+class RequestParams(_WithMeta):
+    """The parameters of a request."""
+
+
+class CallToolRequestParams(RequestParams):
+    """The parameters of a call."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    task: dict[str, Any] | None = None
+    input_responses: InputResponses | None = None
+    request_state: str | None = None
+
+
+class SubscriptionFilter(MCPModel):
+    """The notifications that a client subscribes to."""
+
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+
+
+class SubscriptionsListenRequestParams(RequestParams):
+    """The parameters of a subscription."""
+
+    notifications: SubscriptionFilter
+
+
+# What clients can do
+
+
+class RootsCapability(MCPModel):
+    """The client has roots."""
+
+    list_changed: bool | None = None
+
+
+class SamplingContextCapability(MCPModel):
+    """The client's model gets context of servers."""
+
+
+class SamplingToolsCapability(MCPModel):
+    """The client's model uses tools."""
+
+
+class SamplingCapability(MCPModel):
+    """The client has a model that answers servers."""
+
+    context: SamplingContextCapability | None = None
+    tools: SamplingToolsCapability | None = None
+
+
+class FormElicitationCapability(MCPModel):
+    """The client shows forms."""
+
+
+class UrlElicitationCapability(MCPModel):
+    """The client opens pages."""
+
+
+class ElicitationCapability(MCPModel):
+    """The client asks its user."""
+
+    form: FormElicitationCapability | None = None
+    url: UrlElicitationCapability | None = None
+
+
+class ClientCapabilities(MCPModel):
+    """What a client can do for servers."""
+
+    experimental: dict[str, dict[str, Any]] | None = None
+    sampling: SamplingCapability | None = None
+    elicitation: ElicitationCapability | None = None
+    roots: RootsCapability | None = None
+    extensions: dict[str, dict[str, Any]] | None = None
+    tasks: dict[str, Any] | None = None
+
+
 class NotificationParams(_WithMeta):
     """The parameters of a notification."""
 

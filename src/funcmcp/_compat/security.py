@@ -1,4 +1,4 @@
-"""The official SDK's policies for the state of questions and for variables of URIs."""
+"""The official SDK's policies for the state of questions and for variables of URIs, and its checks of paths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import os
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import public
@@ -119,10 +120,9 @@ class ResourceSecurity:
     def _is_rejected(self, value: str) -> bool:
         if self.reject_null_bytes and "\0" in value:
             return True
-        if self.reject_path_traversal and _leaves_its_folder(value):
+        if self.reject_path_traversal and contains_path_traversal(value):
             return True
-        is_absolute = value.startswith(("/", "\\")) or _DRIVE.match(value) is not None
-        return self.reject_absolute_paths and is_absolute
+        return self.reject_absolute_paths and is_absolute_path(value)
 
 
 class InheritedSecurity:
@@ -176,10 +176,14 @@ def _rule(policy: ResourceSecurity) -> Callable[[Values], bool]:
     return rejects
 
 
-def _leaves_its_folder(path: str) -> bool:
+class PathEscapeError(ValueError):
+    """A path leads out of the folder that it must stay in."""
+
+
+def contains_path_traversal(value: str) -> bool:
     """Return whether a relative path leads out of the folder that it begins in."""
     depth = 0
-    for part in path.replace("\\", "/").split("/"):
+    for part in value.replace("\\", "/").split("/"):
         if part == "..":
             depth -= 1
         elif part not in {"", "."}:
@@ -187,6 +191,33 @@ def _leaves_its_folder(path: str) -> bool:
         if depth < 0:
             return True
     return False
+
+
+def is_absolute_path(value: str) -> bool:
+    """Return whether a path is absolute on any system, or begins with a drive of Windows."""
+    return value.startswith(("/", "\\")) or _DRIVE.match(value) is not None
+
+
+def safe_join(base: str | Path, *parts: str) -> Path:
+    """Return a path below a folder, with its symbolic links resolved.
+
+    Args:
+        base: The folder.
+        parts: The parts of the path below it.
+
+    Raises:
+        PathEscapeError: A part is absolute or has NUL, or the path is not below the folder.
+    """
+    folder = Path(base).resolve()
+    for part in parts:
+        if "\0" in part:
+            raise PathEscapeError(f"The part {part!r} of a path below {folder} contains NUL.")
+        if is_absolute_path(part):
+            raise PathEscapeError(f"The part {part!r} of a path below {folder} is absolute. Pass a relative one.")
+    path = folder.joinpath(*parts).resolve()
+    if not path.is_relative_to(folder):
+        raise PathEscapeError(f"The path {path} is not below {folder}.")
+    return path
 
 
 @public("funcmcp.compat.mcp")

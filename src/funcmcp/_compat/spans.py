@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._compat import authorization
 from funcmcp._compat.context import context_variable
+from funcmcp._compat.server_settings import PROCESS_VALUES
 from funcmcp._objects.mappings import without_none
 from funcmcp._server.catalog.visibility import kind_of
 
@@ -33,9 +34,35 @@ _TYPES = {
 _MAX_TEXT = 1000
 
 
-def makes_spans(mode: str | None) -> bool:
-    """Return whether there are spans in a ``telemetry_mode`` of FastMCP. None: the mode of the environment."""
-    return (mode or os.environ.get("FASTMCP_TELEMETRY_MODE") or "native") == "native"
+SUPPRESSED = "funcmcp_suppress_fastmcp_telemetry"
+"""The member of OpenTelemetry's context within `suppress_fastmcp_telemetry`."""
+
+
+def mode_of(option: str | None) -> str:
+    """Return the ``telemetry_mode`` that counts now: ``"native"``, ``"propagation_only"`` or ``"off"``.
+
+    Args:
+        option: FastMCP's option of a server; None for ``fastmcp.settings.telemetry_mode``, or that of the environment.
+    """
+    setting = PROCESS_VALUES.get("telemetry_mode") or os.environ.get("FASTMCP_TELEMETRY_MODE")
+    mode: str = option or setting or "native"
+    if mode == "native" and "opentelemetry.context" in sys.modules:
+        from opentelemetry.context import get_value  # noqa: PLC0415 - the package is optional
+
+        return "propagation_only" if get_value(SUPPRESSED) else mode
+    return mode
+
+
+async def _in_trace(request: RequestContext, call_next: CallNext) -> Reply:
+    """Answer a request within the trace that its ``_meta`` names, without a span of its own."""
+    from opentelemetry.context import attach, detach  # noqa: PLC0415 - the package is optional
+    from opentelemetry.propagate import extract  # noqa: PLC0415 - as above
+
+    token = attach(extract({name: value for name, value in request.meta.items() if isinstance(value, str)}))
+    try:
+        return await call_next(request)
+    finally:
+        detach(token)
 
 
 class UnaskedSpans:
@@ -43,14 +70,15 @@ class UnaskedSpans:
 
     Args:
         server: The name of the server.
-        mode: FastMCP's ``telemetry_mode``: there are spans in the mode ``"native"``. None: the one of the environment.
+        mode: FastMCP's ``telemetry_mode``: there are spans in the mode ``"native"``. None: the one of the process.
 
     Attributes:
-        is_off: Whether there are no spans, for example because the server is traced in another way.
+        is_off: Whether there are no spans because the server is traced in another way.
     """
 
     def __init__(self, server: str, mode: str | None) -> None:
-        self.is_off: bool = not makes_spans(mode)
+        self.is_off: bool = False
+        self._mode = mode
         self._server = server
         self._trace: Middleware | None = None
 
@@ -60,7 +88,10 @@ class UnaskedSpans:
             return call_next(request)
         if request.outer is not None or context_variable.get() is not None:
             return call_next(request)
-        return self._traced(request, call_next)
+        mode = mode_of(self._mode)
+        if mode == "off":
+            return call_next(request)
+        return self._traced(request, call_next) if mode == "native" else _in_trace(request, call_next)
 
     async def _traced(self, request: RequestContext, call_next: CallNext) -> Reply:
         if self._trace is None:

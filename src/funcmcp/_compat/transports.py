@@ -16,6 +16,7 @@ from funcmcp._app.mcp_server import MCPServer
 from funcmcp._authoring.features.permissions import access_of
 from funcmcp._compat.in_process import with_mark
 from funcmcp._compat.options import http_options
+from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.log_output import write_about_server
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, RouteApplication
@@ -47,7 +48,7 @@ _SETTINGS = frozenset(
 _SILENT = frozenset({"show_banner", "log_level"})
 _WITHOUT_MEANING = _SILENT | {
     *("uvicorn_config", "event_store", "retry_interval", "sockets", "debug"),
-    *("session_idle_timeout", "max_request_body_size"),
+    *("session_idle_timeout", "max_request_body_size", "max_sessions"),
 }
 """Options of `run` that change nothing here."""
 
@@ -159,7 +160,8 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
     runtime = runtime_of(server)
     paths = [path for path in (runtime.path, runtime.http_options.sse) if path]
     endpoints = [route_class(path, server, name=server.name) for path in paths]
-    only_localhost = server.is_of_sdk or bool(runtime.http_options.allowed_hosts)
+    has_sdk_default = server.is_of_sdk and is_loopback(server.settings.host)
+    only_localhost = has_sdk_default or bool(runtime.http_options.allowed_hosts)
     app = _application_class(starlette, only_localhost=only_localhost)(
         routes=[*served, *endpoints, _mount_behind_routes(server)],
         middleware=list(middleware or ()),
@@ -200,7 +202,7 @@ def _application_class(starlette: Any, *, only_localhost: bool) -> Any:
     Args:
         starlette: Starlette's class.
         only_localhost: Whether a test in its own process is answered under the name "localhost" only, as by the
-            official SDK, and by a server that names its hosts.
+            official SDK on a loopback address, and by a server that names its hosts.
     """
 
     class Application(starlette):  # type: ignore[misc] # Starlette is not known here

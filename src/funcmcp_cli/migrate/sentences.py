@@ -70,7 +70,7 @@ FUNCTIONS = {
 
 WITHOUT_SCHEME = "its URI has no scheme, so the resource is left out; write data:// or another one before it"
 
-STAYING = frozenset({"CacheHint", "MCPError", "UrlElicitationRequiredError"})
+STAYING = frozenset({"MCPError"})
 """Names of the official SDK, beside its types, that `funcmcp.compat` understands if the package is installed."""
 
 WHAT_TO_USE = INSTEAD_OF_NAMES | {

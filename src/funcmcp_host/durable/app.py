@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING
 
 from funcmcp._server.limits import LimitReachedError
@@ -13,7 +12,6 @@ from funcmcp._transports.http.status import limit_reached
 from funcmcp_host.blobs import BlobError
 from funcmcp_host.durable.hub import DurableHub
 from funcmcp_host.durable.management import PATH, Management
-from funcmcp_host.durable.store import StoreError
 from funcmcp_host.expressions import ExpressionError, with_settings
 from funcmcp_host.workers.worker import Value
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from funcmcp_host.folder import Folder
     from funcmcp_host.invocation import Trigger
     from funcmcp_host.workers.worker import LanguageWorker
-
-_log = logging.getLogger("funcmcp.host")
 
 _RUNTIMES = frozenset({"node", "powershell", "python"})
 """The languages whose libraries of Durable Functions reach the host over HTTP."""
@@ -87,10 +83,7 @@ class DurableApp:
             return {function.name: self.fault for function in functions}
         left_out = self._hub.update(functions, storage)
         if self._hub.count:
-            try:
-                self._hub.resume()
-            except StoreError as error:
-                _log.error("Durable Functions do not run. %s", error)
+            self._hub.resume()
         return left_out
 
     async def read(self, _trigger: Trigger) -> Value:

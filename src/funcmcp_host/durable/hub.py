@@ -13,12 +13,16 @@ entity. If the store fails, an instance stops, and goes on at the next start fro
 What has to be stored together is written to the store before one commit, and begins after it. At the next start all
 instances that have not ended go on: their activities run again, so an activity may run more than once, as on Azure.
 
+If the file can't be used, because the disk is full or another process has it, all work stops, and requests fail with
+`StoreError`. The file is opened again after 1 s, 2 s and so on up to 30 s, and instances go on as at a start.
+
 Instances, tasks and queues change on the event loop only, and between two ``await``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -58,6 +62,9 @@ _PARALLEL = 10 * (os.cpu_count() or 1)
 
 _MAX_LOGGED = 1000
 """Characters of a function's text in the log."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+"""Seconds after which a file that can't be used is opened again."""
 
 _FAILURES = (FunctionFailed, BlobError, ExpressionError, TimeoutError, WorkerGone)
 _KINDS = {"orchestration": "an orchestrator", "activity": "an activity", "entity": "an entity"}
@@ -127,6 +134,9 @@ class DurableHub:
         self._entities: dict[str, asyncio.Task[None]] = {}
         self._activities = asyncio.Semaphore(_PARALLEL)
         self._turns = asyncio.Semaphore(_PARALLEL)
+        self._fault: StoreError | None = None
+        self._pause = _FIRST_PAUSE
+        self._recovery: asyncio.Task[None] | None = None
 
     @property
     def count(self) -> int:
@@ -152,24 +162,20 @@ class DurableHub:
         return left_out
 
     def resume(self) -> None:
-        """Go on with the instances and entities that a process before has left.
-
-        Raises:
-            StoreError: The file can't be used.
-        """
-        if self._store is not None or not self._file.exists():
-            return
-        store = self._opened()
-        for record in list(store.all("instance")):
-            instance = Instance.of_record(record)
-            if not instance.has_ended:
-                self._begin(instance)
-        for record in list(store.all("entity")):
-            if record["queue"]:
-                self._work_at(record["id"])
+        """Go on with the instances and entities that a process before has left; later if the file can't be used."""
+        if self._store is None and self._fault is None and self._file.exists():
+            with contextlib.suppress(StoreError):  # it is logged
+                self._opened()
 
     async def aclose(self) -> None:
         """Stop all work; it goes on at the next start."""
+        if self._recovery is not None:
+            self._recovery.cancel()
+            await asyncio.gather(self._recovery, return_exceptions=True)
+        await self._stop()
+
+    async def _stop(self) -> None:
+        """Drop what is in memory, and close the file."""
         tasks = list(self._entities.values())
         for run in self._runs.values():
             tasks += [*run.open.values(), *([run.task] if run.task is not None else [])]
@@ -202,15 +208,16 @@ class DurableHub:
             raise ConflictError(f"An orchestration with the id {instance_id!r} exists, and is {existing.status}.")
         instance = Instance(instance_id, name, value, version=version)
         self._save(instance)
-        self._opened().commit()
+        self._commit()
         self._begin(instance)
 
     def instance(self, instance_id: str) -> Instance | None:
         """Return an instance, or None if there is none."""
+        store = self._opened()
         run = self._runs.get(instance_id)
         if run is not None:
             return run.instance
-        record = self._opened().get("instance", instance_id)
+        record = store.get("instance", instance_id)
         return None if record is None else Instance.of_record(record)
 
     def instances(self) -> Iterator[Instance]:
@@ -221,20 +228,20 @@ class DurableHub:
     def raise_event(self, instance: Instance, name: str, value: Any) -> None:
         """Raise an event for an instance that has not ended."""
         self._deliver(instance.id, event(EventType.EVENT_RAISED, Name=name, Input=json.dumps(value)))
-        self._opened().commit()
+        self._commit()
 
     def terminate(self, instance: Instance, reason: str) -> None:
         """End an instance that has not ended."""
         end(instance, "Terminated", reason)
         self._finish(instance)
-        self._opened().commit()
+        self._commit()
 
     def suspend(self, instance: Instance, *, is_suspended: bool) -> None:
         """Make an instance wait, or go on."""
         if is_suspended or instance.status == "Suspended":
             instance.status = "Suspended" if is_suspended else "Running"
             self._save(instance)
-            self._opened().commit()
+            self._commit()
             run = self._runs.get(instance.id)
             if run is not None:
                 run.awake.set()
@@ -242,7 +249,7 @@ class DurableHub:
     def purge(self, instance: Instance) -> None:
         """Forget an instance that has ended."""
         self._opened().delete("instance", instance.id)
-        self._opened().commit()
+        self._commit()
 
     def entity(self, entity: str) -> dict[str, Any] | None:
         """Return what is stored of an entity; None if it does not exist."""
@@ -257,13 +264,56 @@ class DurableHub:
         """
         self._function("entity", request.entity.split("@")[1])
         self._queue(request)
-        self._opened().commit()
+        self._commit()
         self._work_at(request.entity)
 
     def _opened(self) -> Store:
+        """Return the file; raise StoreError. When it is opened, what a process before has left goes on."""
+        if self._fault is not None:
+            raise self._fault
         if self._store is None:
-            self._store = Store(self._file)
+            try:
+                self._use(Store(self._file, self._note_fault))
+            except StoreError as error:
+                self._note_fault(error)
+                raise
+        assert self._store is not None  # noqa: S101 - narrows the type
         return self._store
+
+    def _use(self, store: Store) -> None:
+        self._store = store
+        for record in list(store.all("instance")):
+            instance = Instance.of_record(record)
+            if not instance.has_ended:
+                self._begin(instance)
+        for record in list(store.all("entity")):
+            if record["queue"]:
+                self._work_at(record["id"])
+
+    def _note_fault(self, error: StoreError) -> None:
+        """Go back to what is stored: the file can't be used, and memory may have changes that it does not have."""
+        if self._fault is None:
+            self._fault = error
+            _log.error("Durable Functions do not run. %s It is tried again.", error)
+            self._recovery = asyncio.create_task(self._recover())
+
+    async def _recover(self) -> None:
+        """Open the file again, until it can be used."""
+        await self._stop()
+        while self._store is None:
+            await asyncio.sleep(self._pause)
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            try:
+                self._use(Store(self._file, self._note_fault))
+            except StoreError as error:
+                self._fault = error
+                await self._stop()
+        self._fault = None
+        _log.info("Durable Functions go on: the file %s can be used.", self._file)
+
+    def _commit(self) -> None:
+        self._opened().commit()
+        self._pause = _FIRST_PAUSE
 
     def _function(self, kind: str, name: str) -> _DurableFunction:
         function = self._functions.get((kind, name.lower()))
@@ -286,17 +336,13 @@ class DurableHub:
 
     async def _drive(self, run: _Run) -> None:
         """Run the turns of an instance until it ends."""
-        try:
+        with contextlib.suppress(StoreError):  # noted; it goes on when the file can be used
             while not run.instance.has_ended:
                 if run.instance.is_due:
                     await self._take_turn(run)
                 else:
                     run.awake.clear()
                     await run.awake.wait()
-        except StoreError as error:
-            _log.error("The orchestration %s stops until the next start. %s", quote(run.instance.id), error)
-            self._runs.pop(run.instance.id, None)
-            run.cancel()
 
     async def _take_turn(self, run: _Run) -> None:
         instance = run.instance
@@ -315,7 +361,7 @@ class DurableHub:
             instance.custom_status = None  # it may be what can't be stored
             end(instance, "Failed", _failure_of(instance, _text_of(error)))
             self._finish(instance)
-            self._opened().commit()
+            self._commit()
 
     async def _answer(self, instance: Instance, turn: Turn) -> Answer:
         function = self._function("orchestration", instance.name)
@@ -338,7 +384,7 @@ class DurableHub:
             self._finish(instance)
         else:
             self._save(instance)
-        self._opened().commit()
+        self._commit()
         over = effects.cancelled if instance.history else list(run.open)  # another execution begins with no tasks
         for task_id in over:
             task = run.open.pop(task_id, None)
@@ -461,10 +507,9 @@ class DurableHub:
     async def _work(self, entity: str) -> None:
         """Run the operations of an entity one after the other."""
         try:
-            while queue := self._entity_record(entity)["queue"]:
-                await self._operate(entity, EntityRequest(**queue[0]))
-        except StoreError as error:
-            _log.error("The entity %s stops until its next operation. %s", quote(entity), error)
+            with contextlib.suppress(StoreError):  # noted, as for instances
+                while queue := self._entity_record(entity)["queue"]:
+                    await self._operate(entity, EntityRequest(**queue[0]))
         finally:
             self._entities.pop(entity, None)  # at once: an operation that comes now needs another task
 
@@ -491,7 +536,7 @@ class DurableHub:
             self._queue(signal)
         if request.caller is not None:
             self._deliver(request.caller, _response(request, answer.result))
-        self._opened().commit()
+        self._commit()
         for signal in answer.signals:
             self._work_at(signal.entity)
 

@@ -126,7 +126,7 @@ class Management:
         except (ValueError, AnswerError) as error:
             return Reply(400, {"Message": str(error), "ExceptionMessage": str(error)})
         except StoreError as error:
-            return Reply(500, str(error))
+            return Reply(503, str(error))  # azure-functions-durable takes 500 for an unknown instance
 
     def _start(self, parts: list[str], query: Mapping[str, str], body: bytes) -> Reply:
         if not 1 <= len(parts) <= 2:  # noqa: PLR2004 - the name and the id

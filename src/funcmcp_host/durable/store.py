@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     RecordKind = Literal["instance", "entity"]
@@ -35,14 +35,16 @@ class Store:
 
     Args:
         file: The SQLite file. It is created with its folder.
+        on_error: Called with each StoreError of a method before it is raised.
 
     Raises:
         StoreError: Another process has the file, it can't be written, or a newer version has written it. All methods
             raise it if the file can't be read or written any more.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, on_error: Callable[[StoreError], None] = lambda _: None) -> None:
         self._file = file
+        self._on_error = on_error
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(file, timeout=0, isolation_level="EXCLUSIVE")
@@ -117,4 +119,6 @@ class Store:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._connection.rollback()
-            raise StoreError(f"The file {self._file} of Durable Functions can't be used: {error}.") from error
+            failure = StoreError(f"The file {self._file} of Durable Functions can't be used: {error}.")
+            self._on_error(failure)
+            raise failure from error

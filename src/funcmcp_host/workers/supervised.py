@@ -142,8 +142,17 @@ class Supervised:
                 raise
 
     async def replace(self) -> None:
-        """Start another process beside the present one, and use it from now on; raise LoadFailed."""
+        """Start another process beside the present one, and use it from now on.
+
+        Raises:
+            LoadFailed: The process can't load the app, or a function of it that the present one has loaded. The present
+                one goes on.
+        """
         worker = await self._start_worker()
+        failures = _new_failures(self.functions, worker.functions)
+        if failures:
+            await self._end(worker)
+            raise LoadFailed(" ".join(failures))
         previous = self._worker
         self._use(worker)
         if previous is not None:
@@ -264,6 +273,16 @@ class Supervised:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _new_failures(before: Sequence[FunctionInfo], after: Sequence[FunctionInfo]) -> list[str]:
+    """Return why functions that were loaded before can't be loaded any more."""
+    loaded = {function.name for function in before if function.error is None}
+    return [
+        f"{function.name}: {function.error}"
+        for function in after
+        if function.error is not None and function.name in loaded
+    ]
 
 
 class WorkerPool:

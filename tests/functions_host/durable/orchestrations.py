@@ -6,7 +6,8 @@ import asyncio
 import importlib.util
 import json
 import os
-from contextlib import asynccontextmanager
+import resource
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.testing import Client
@@ -16,7 +17,7 @@ from tests.nodejs import package
 from tests.requirements import require
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
@@ -444,6 +445,11 @@ class Running:
         """Return the content of the response to a request to manage orchestrations, which needs no worker."""
         return self.host._durable._management.answer(method, path, "", body.encode()).content
 
+    async def until_stored(self, instance: str) -> None:
+        """Wait until the file can be used again."""
+        while isinstance(self.manage("GET", f"instances/{instance}"), str):  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(0.01)
+
     async def ended(self, instance: str) -> None:
         """Wait until an instance has ended, without calls of the worker."""
         task = self.host._durable._hub._runs[instance].task
@@ -465,6 +471,17 @@ def node_app(folder: Path) -> Path:
     """Write the Node app."""
     package("durable-functions")
     return write_node_app(folder, {"index.js": NODE})
+
+
+@contextmanager
+def file_size_limit() -> Iterator[None]:
+    """Let no file of this process grow beyond 64 KiB, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @asynccontextmanager

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from tests.functions_host.durable.orchestrations import Running, python_app, running
+from funcmcp_host.durable.store import Store
+from tests.functions_host.durable.orchestrations import Running, file_size_limit, python_app, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -146,3 +147,56 @@ async def test_orchestrations_go_on_after_a_restart(tmp_path: Path) -> None:
         assert (await app.reach(approval, "Completed"))["output"][2] == 4
         while await app.call("entity", key="kept") != [True, 1]:
             pass
+
+
+async def test_instances_wait_for_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "signal"
+    caplog.set_level("INFO")
+    async with running(python_app(tmp_path)) as app:
+        waiting = await app.start("waiting", str(file))
+        await app.reach(waiting, "Running")
+        await app.call("entity", key="kept", operation="add", input=1)
+        with file_size_limit():
+            reason = app.manage("POST", f"orchestrators/chain/{'b' * 9}", json.dumps(["x" * 100_000]))
+            assert "Tests.sqlite of Durable Functions can't be used: " in reason
+            file.touch()
+            assert "can't be used" in app.manage("POST", f"instances/{waiting}/terminate")
+        with pytest.raises(AssertionError, match="error occurred"):  # not an unknown instance
+            await app.call("status", id=waiting)
+        await app.until_stored(waiting)
+        assert (await app.reach(waiting, "Completed"))["output"] == "seen"
+        assert await app.call("status", id="b" * 9) is None
+        while await app.call("entity", key="kept") != [True, 1]:
+            pass
+    errors = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Durable")]
+    assert len(errors) == 2
+    assert errors[0].startswith("Durable Functions do not run. The file ")
+    assert errors[1].startswith("Durable Functions go on: the file ")
+
+
+async def test_a_turn_that_can_not_be_stored_is_taken_again(tmp_path: Path) -> None:
+    file = tmp_path / "signal"
+    async with running(python_app(tmp_path)) as app:
+        waiting = await app.start("waiting", str(file))
+        await app.reach(waiting, "Running")
+        for number in range(20):  # the file has no room left for the end of the instance
+            app.manage("POST", f"instances/{waiting}/raiseEvent/Unused{number}", json.dumps("x" * 10_000))
+        with file_size_limit():
+            file.touch()
+            await app.ended(waiting)
+        await app.until_stored(waiting)
+        assert (await app.reach(waiting, "Completed"))["output"] == "seen"
+
+
+async def test_instances_go_on_when_another_process_leaves_the_file(tmp_path: Path) -> None:
+    folder, file = python_app(tmp_path), tmp_path / "signal"
+    async with running(folder) as app:
+        waiting = await app.start("waiting", str(file))
+        await app.reach(waiting, "Running")
+    store = Store(next(folder.rglob("Tests.sqlite")))
+    async with running(folder) as app:
+        assert "Stop the other process" in app.manage("GET", f"instances/{waiting}")
+        store.close()
+        file.touch()
+        await app.until_stored(waiting)
+        assert (await app.reach(waiting, "Completed"))["output"] == "seen"

@@ -12,7 +12,7 @@ import pytest
 from funcmcp_host.bindings import DurableTrigger, Function
 from funcmcp_host.durable.hub import DurableHub
 from funcmcp_host.durable.management import Management
-from funcmcp_host.durable.store import StoreError
+from funcmcp_host.durable.store import Store, StoreError
 from funcmcp_host.durable.turn import EntityRequest
 from funcmcp_host.extras import Storage
 from funcmcp_host.workers.worker import LanguageWorker, Outcome, Value
@@ -184,43 +184,36 @@ async def test_many_instances_do_not_take_all_of_the_worker(tmp_path: Path, monk
         assert worker.most == 3
 
 
-async def test_an_instance_goes_on_at_the_next_start_after_its_file_has_failed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_all_work_goes_on_after_its_file_has_failed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = Worker(f=lambda _: state(isDone=True, output=1))
-    async with hub_of(tmp_path, worker, f="orchestration") as hub:
+    def unusable(*_: object) -> Store:
+        raise StoreError("It is readonly.")
+
+    entity = {"results": [{}], "entityExists": True, "entityState": "5"}
+    worker = Worker(f=lambda _: state(isDone=True, output=1), e=lambda _: entity)
+    async with hub_of(tmp_path, worker, f="orchestration", e="entity") as hub:
+        hub._pause = 0.01
         hub.start("f", None, instance_id="i\x9b2J")
-        hub._opened()._connection.execute("PRAGMA query_only = 1")
-        await turns()
-        assert "stops until the next start" in caplog.text
-        assert "\x9b" not in caplog.text
-        instance = hub.instance("i\x9b2J")
-        assert instance is not None
-        assert instance.status == "Pending"
-        with pytest.raises(StoreError, match="readonly"):
-            hub.suspend(instance, is_suspended=True)
-        hub._opened()._connection.execute("PRAGMA query_only = 0")
-        hub.suspend(instance, is_suspended=True)
-        hub.suspend(instance, is_suspended=False)
-    async with hub_of(tmp_path, worker, f="orchestration") as hub:
-        hub.resume()
-        assert await ended(hub, "i\x9b2J") == ("Completed", 1)
-
-
-async def test_an_entity_goes_on_after_its_file_has_failed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    worker = Worker(e=lambda _: {"results": [{}], "entityExists": True, "entityState": "5"})
-    async with hub_of(tmp_path, worker, e="entity") as hub:
         hub.signal(EntityRequest("@e@a", "first"))
         hub._opened()._connection.execute("PRAGMA query_only = 1")
+        monkeypatch.setattr("funcmcp_host.durable.hub.Store", unusable)
         await turns()
-        assert "stops until its next operation" in caplog.text
-        assert hub.entity("@e@a") is None
-        hub._opened()._connection.execute("PRAGMA query_only = 0")
-        hub.signal(EntityRequest("@e@a", "second"))
+        assert caplog.text.count("Durable Functions do not run. The file ") == 1
+        assert "\x9b" not in caplog.text
+        with pytest.raises(StoreError, match="readonly"):
+            hub.instance("i\x9b2J")
+        with pytest.raises(StoreError, match="readonly"):
+            hub.signal(EntityRequest("@e@b", "lost"))
+        monkeypatch.undo()
+        while hub._fault is not None:  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(0.01)
+        assert await ended(hub, "i\x9b2J") == ("Completed", 1)
         await turns()
         record = hub.entity("@e@a")
         assert record is not None
         assert (record["state"], record["queue"]) == ("5", [])
+        assert hub.entity("@e@b") is None
 
 
 @pytest.mark.parametrize("path", ["orchestrators/f/i", "instances/w/raiseEvent/e", "entities/e/a?op=x"])

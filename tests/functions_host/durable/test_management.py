@@ -266,7 +266,7 @@ async def test_an_app_whose_file_is_in_use_says_so(tmp_path: Path, caplog: pytes
         async with running(folder) as app:
             assert "Durable Functions do not run. The file" in caplog.text
             status, content, _ = await ask(app.host, "POST", "/orchestrators/chain")
-            assert status == 500
+            assert status == 503
             assert "Stop the other process that serves this app" in content
     finally:
         store.close()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp_host.durable.store import Store, StoreError
+from tests.functions_host.durable.orchestrations import file_size_limit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,3 +59,18 @@ def test_a_file_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "hub.sqlite").write_text("no database, but a text that is longer than a header of SQLite" * 20)
     with pytest.raises(StoreError, match="file is not a database"):
         Store(tmp_path / "hub.sqlite")
+
+
+def test_an_error_of_sqlite_is_named_and_noted(tmp_path: Path) -> None:
+    noted: list[StoreError] = []
+    store = Store(tmp_path / "hub.sqlite", noted.append)
+    store.put("instance", "a", {"n": 1})
+    store.commit()
+    store.put("instance", "b", {"text": "x" * 1_000_000})
+    with file_size_limit(), pytest.raises(StoreError, match=r"hub\.sqlite of Durable Functions can't be used: .*disk"):
+        store.commit()
+    assert len(noted) == 1
+    store.close()
+    store = Store(tmp_path / "hub.sqlite")
+    assert list(store.all("instance")) == [{"n": 1}]
+    store.close()

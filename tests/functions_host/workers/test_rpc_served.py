@@ -200,6 +200,25 @@ async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> 
         assert (await client.call_tool("hello"))["content"][0]["text"].startswith("hi ")
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [("__init__.py", "def main(", "SyntaxError"), ("function.json", '{"bindings": [', "line")],
+)
+async def test_a_change_that_breaks_a_function_leaves_the_process_before(
+    file: str, text: str, reason: str, microsofts: FunctionsHost
+) -> None:
+    path = microsofts.folder.path / "hello" / file
+    content = path.read_text()
+    path.write_text(text)
+    try:
+        with pytest.raises(LoadFailed, match=rf"^hello: .*{reason}"):
+            await microsofts.worker.replace()
+    finally:
+        path.write_text(content)
+    async with client_of(microsofts) as client:
+        assert (await client.call_tool("hello"))["content"][0]["text"].startswith("hi ")
+
+
 # Without --worker and without the extra.
 
 

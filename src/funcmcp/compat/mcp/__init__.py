@@ -61,6 +61,7 @@ _HOMES = {
 _OF_PACKAGE = {
     "funcmcp": ["MCPError"],
     "funcmcp._compat.context": ["ServerSession"],
+    "funcmcp._compat.sdk_errors": ["MCPDeprecationWarning", "UrlElicitationRequiredError"],
     "funcmcp.compat": ["McpError"],
     "funcmcp.compat.mcp.client": ["Client"],
     "funcmcp.compat.mcp.client.session": ["ClientSession"],

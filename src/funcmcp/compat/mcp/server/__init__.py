@@ -6,6 +6,7 @@ from funcmcp._compat.module_trees import names_of
 
 if TYPE_CHECKING:
     from funcmcp._compat.middleware_adapters import ServerRequestContext as ServerRequestContext
+    from funcmcp._compat.sdk_settings import CacheHint as CacheHint
     from funcmcp.compat import FastMCP as FastMCP
     from funcmcp.compat import MCPServer as MCPServer
     from funcmcp.compat.mcp.server import apps as apps
@@ -35,6 +36,9 @@ else:
     __getattr__, __dir__, __all__ = names_of(__name__, {
         "funcmcp._compat.middleware_adapters": [
             "ServerRequestContext",
+        ],
+        "funcmcp._compat.sdk_settings": [
+            "CacheHint",
         ],
         "funcmcp.compat": [
             "FastMCP",

@@ -4,5 +4,11 @@ from typing import TYPE_CHECKING
 
 from funcmcp._compat.module_trees import names_of
 
-if not TYPE_CHECKING:
-    __getattr__, __dir__, __all__ = names_of(__name__, {})
+if TYPE_CHECKING:
+    from funcmcp._compat.sdk_settings import CacheHint as CacheHint
+else:
+    __getattr__, __dir__, __all__ = names_of(__name__, {
+        "funcmcp._compat.sdk_settings": [
+            "CacheHint",
+        ],
+    })

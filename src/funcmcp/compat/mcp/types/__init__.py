@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import BaseMetadata as BaseMetadata
     from funcmcp._compat.sdk_types import BlobResourceContents as BlobResourceContents
     from funcmcp._compat.sdk_types import CONNECTION_CLOSED as CONNECTION_CLOSED
+    from funcmcp._compat.sdk_types import CallToolRequestParams as CallToolRequestParams
     from funcmcp._compat.sdk_types import CallToolResult as CallToolResult
+    from funcmcp._compat.sdk_types import ClientCapabilities as ClientCapabilities
     from funcmcp._compat.sdk_types import CompleteResult as CompleteResult
     from funcmcp._compat.sdk_types import Completion as Completion
     from funcmcp._compat.sdk_types import CompletionArgument as CompletionArgument
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import ElicitRequestParams as ElicitRequestParams
     from funcmcp._compat.sdk_types import ElicitRequestURLParams as ElicitRequestURLParams
     from funcmcp._compat.sdk_types import ElicitResult as ElicitResult
+    from funcmcp._compat.sdk_types import ElicitationCapability as ElicitationCapability
     from funcmcp._compat.sdk_types import EmbeddedResource as EmbeddedResource
     from funcmcp._compat.sdk_types import EmptyResult as EmptyResult
     from funcmcp._compat.sdk_types import ErrorData as ErrorData
+    from funcmcp._compat.sdk_types import FormElicitationCapability as FormElicitationCapability
     from funcmcp._compat.sdk_types import GetPromptResult as GetPromptResult
     from funcmcp._compat.sdk_types import HEADER_MISMATCH as HEADER_MISMATCH
     from funcmcp._compat.sdk_types import INTERNAL_ERROR as INTERNAL_ERROR
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import REQUEST_TIMEOUT as REQUEST_TIMEOUT
     from funcmcp._compat.sdk_types import ReadResourceResult as ReadResourceResult
     from funcmcp._compat.sdk_types import RequestId as RequestId
+    from funcmcp._compat.sdk_types import RequestParams as RequestParams
     from funcmcp._compat.sdk_types import Resource as Resource
     from funcmcp._compat.sdk_types import ResourceContents as ResourceContents
     from funcmcp._compat.sdk_types import ResourceLink as ResourceLink
@@ -79,10 +84,16 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import ResultType as ResultType
     from funcmcp._compat.sdk_types import Role as Role
     from funcmcp._compat.sdk_types import Root as Root
+    from funcmcp._compat.sdk_types import RootsCapability as RootsCapability
+    from funcmcp._compat.sdk_types import SamplingCapability as SamplingCapability
     from funcmcp._compat.sdk_types import SamplingContent as SamplingContent
+    from funcmcp._compat.sdk_types import SamplingContextCapability as SamplingContextCapability
     from funcmcp._compat.sdk_types import SamplingMessage as SamplingMessage
     from funcmcp._compat.sdk_types import SamplingMessageContentBlock as SamplingMessageContentBlock
+    from funcmcp._compat.sdk_types import SamplingToolsCapability as SamplingToolsCapability
     from funcmcp._compat.sdk_types import StopReason as StopReason
+    from funcmcp._compat.sdk_types import SubscriptionFilter as SubscriptionFilter
+    from funcmcp._compat.sdk_types import SubscriptionsListenRequestParams as SubscriptionsListenRequestParams
     from funcmcp._compat.sdk_types import TextContent as TextContent
     from funcmcp._compat.sdk_types import TextResourceContents as TextResourceContents
     from funcmcp._compat.sdk_types import Tool as Tool
@@ -94,6 +105,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.sdk_types import ToolUseContent as ToolUseContent
     from funcmcp._compat.sdk_types import UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED_PROTOCOL_VERSION
     from funcmcp._compat.sdk_types import URL_ELICITATION_REQUIRED as URL_ELICITATION_REQUIRED
+    from funcmcp._compat.sdk_types import UrlElicitationCapability as UrlElicitationCapability
     from funcmcp.compat.mcp.types import jsonrpc as jsonrpc
     from funcmcp.compat.mcp.types import version as version
 else:
@@ -104,7 +116,9 @@ else:
             "BaseMetadata",
             "BlobResourceContents",
             "CONNECTION_CLOSED",
+            "CallToolRequestParams",
             "CallToolResult",
+            "ClientCapabilities",
             "CompleteResult",
             "Completion",
             "CompletionArgument",
@@ -119,9 +133,11 @@ else:
             "ElicitRequestParams",
             "ElicitRequestURLParams",
             "ElicitResult",
+            "ElicitationCapability",
             "EmbeddedResource",
             "EmptyResult",
             "ErrorData",
+            "FormElicitationCapability",
             "GetPromptResult",
             "HEADER_MISMATCH",
             "INTERNAL_ERROR",
@@ -161,6 +177,7 @@ else:
             "REQUEST_TIMEOUT",
             "ReadResourceResult",
             "RequestId",
+            "RequestParams",
             "Resource",
             "ResourceContents",
             "ResourceLink",
@@ -173,10 +190,16 @@ else:
             "ResultType",
             "Role",
             "Root",
+            "RootsCapability",
+            "SamplingCapability",
             "SamplingContent",
+            "SamplingContextCapability",
             "SamplingMessage",
             "SamplingMessageContentBlock",
+            "SamplingToolsCapability",
             "StopReason",
+            "SubscriptionFilter",
+            "SubscriptionsListenRequestParams",
             "TextContent",
             "TextResourceContents",
             "Tool",
@@ -188,5 +211,6 @@ else:
             "ToolUseContent",
             "UNSUPPORTED_PROTOCOL_VERSION",
             "URL_ELICITATION_REQUIRED",
+            "UrlElicitationCapability",
         ],
     })
