@@ -86,9 +86,9 @@ def host_command(
         workers=options.workers,
         reload=sys.stderr.isatty() if options.reload is None else options.reload,
     )
-    if _has_custom_handler(folder):
+    if _forwards_requests(folder):
         if options.stdio:
-            raise Failure("A custom handler is served over HTTP only. Leave --stdio out.")
+            raise Failure("A custom handler that answers HTTP requests is served over HTTP only. Leave --stdio out.")
         _serve_custom_handler(folder, settings)
     elif options.stdio:
         _serve_stdio(folder, settings)
@@ -198,14 +198,13 @@ def _serve_http(folder: Path, settings: HostSettings) -> None:
     _run(serve())
 
 
-def _has_custom_handler(folder: Path) -> bool:
-    from funcmcp._adapters.azure.settings import at
-    from funcmcp_host.folder import FolderError, read_json
+def _forwards_requests(folder: Path) -> bool:
+    """Return whether a custom handler gets the HTTP requests of an app as they are, and not invocations."""
+    from funcmcp_host.app_rules.handler_rules import invoked_functions
+    from funcmcp_host.app_rules.model import read_app
 
-    try:
-        return at(read_json(folder / "host.json"), "customHandler") is not None
-    except FolderError:
-        return False
+    app = read_app(folder, {})
+    return app.has_custom_handler and not invoked_functions(app)
 
 
 def _serve_custom_handler(folder: Path, settings: HostSettings) -> None:

@@ -122,8 +122,16 @@ def function_app_in(target: str) -> Path | None:
         return None
     file = folder / "function_app.py"
     if not file.is_file():
-        return folder if (folder / "package.json").is_file() else None
+        return folder if (folder / "package.json").is_file() or _has_invocations(folder) else None
     return None if _IMPORTS_FUNCMCP.search(file.read_text(encoding="utf-8", errors="replace")) else folder
+
+
+def _has_invocations(folder: Path) -> bool:
+    """Return whether an app has a custom handler that gets invocations, and not HTTP requests."""
+    from funcmcp_host.app_rules.handler_rules import invoked_functions  # noqa: PLC0415 - few targets are function apps
+    from funcmcp_host.app_rules.model import read_app  # noqa: PLC0415
+
+    return bool(invoked_functions(read_app(folder, {})))
 
 
 def _looks_like_url(target: str) -> bool:

@@ -18,9 +18,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
-import socket
-import sys
 import uuid
 import weakref
 from dataclasses import dataclass
@@ -32,14 +29,11 @@ import httpx2
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._adapters.asgi.application import ClientDisconnectedError, HTTPRuntime
 from funcmcp._adapters.azure.route_templates import folded
-from funcmcp._adapters.azure.settings import at
 from funcmcp._objects.mappings import without
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import quote
 from funcmcp._serving.composition import runtime_of
-from funcmcp._text.files import is_file
 from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.cors import CORS
@@ -51,7 +45,8 @@ from funcmcp_host.app_rules.handler_rules import forwarding, routes_in
 from funcmcp_host.app_rules.model import read_app
 from funcmcp_host.app_rules.table import breaches_of
 from funcmcp_host.bindings import BindingError
-from funcmcp_host.folder import Folder, FolderError, duration_in, read_folder, worker_environment
+from funcmcp_host.folder import Folder, FolderError, read_folder
+from funcmcp_host.handler_program import HandlerProgram, accepts, free_port, listens, read_program
 from funcmcp_host.home_page import home_page
 from funcmcp_host.http_proxy import forwarded_headers, response_headers
 from funcmcp_host.invocation import FunctionRequest, drop_front_end_headers
@@ -67,7 +62,7 @@ from funcmcp_host.route_patterns import (
     shadowing,
 )
 from funcmcp_host.routes import CROSS_SITE, is_cross_site
-from funcmcp_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
+from funcmcp_host.workers.child_process import ChildProcess
 from funcmcp_host.workers.worker import LoadFailed
 
 if TYPE_CHECKING:
@@ -81,17 +76,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("funcmcp.host")
 
-_REFUSED = {"handler-program", "handler-forwarding", "handler-triggers", "handler-function-files", "profile-names"}
-"""The rules without which no request would reach a program."""
 
-_PYTHON = {"python", "python3"}
-_VARIABLE = re.compile("%([^%]+)%")
-_START_SECONDS = 30.0
 _MAX_START_SECONDS = 600.0
-_MAX_PROGRAM = 200
-"""Characters of the program and its arguments in a message."""
-
-_POLL_SECONDS = 0.05
 _WITHOUT_BODY = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _AWAY = "The custom handler does not start; try again later."
@@ -135,26 +121,15 @@ class HandlerRoute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CustomHandler:
-    """The member ``customHandler`` of host.json.
+    """A custom handler that answers HTTP requests.
 
     Attributes:
-        program: The program and its arguments.
-        folder: Where it runs.
-        port: The port that it listens on; None for the one in FUNCTIONS_CUSTOMHANDLER_PORT.
+        program: How it is started.
         routes: What it answers: the levels of routes in function.json files, or of every path.
-        start_seconds: How long it may take until it listens (initializationTimeout).
     """
 
-    program: Sequence[str]
-    folder: Path
-    port: int | None
+    program: HandlerProgram
     routes: Sequence[HandlerRoute]
-    start_seconds: float = _START_SECONDS
-
-    @property
-    def name(self) -> str:
-        """The program and its arguments, as in host.json, for a message."""
-        return f"'{quote(' '.join(self.program), _MAX_PROGRAM)}'"
 
 
 def read_custom_handler(app: App, route_prefix: str = "api") -> CustomHandler:
@@ -167,28 +142,9 @@ def read_custom_handler(app: App, route_prefix: str = "api") -> CustomHandler:
     Raises:
         FolderError: The app has none, it breaks a rule for custom handlers, or host.json has an invalid value.
     """
-    handler = at(app.host, "customHandler")
-    if handler is None:
-        raise FolderError(f"{app.folder} has no customHandler in host.json.")
-    description = at(handler, "description")
-    worker_path = at(description, "defaultWorkerPath")
-    program = [str(at(description, "defaultExecutablePath")), *_texts(at(description, "arguments"))]
-    program += [str(worker_path)] if worker_path else []
-    program += _texts(at(description, "workerArguments"))
-    port = at(handler, "port")
-    if port is not None and not str(port).isdecimal():
-        raise FolderError(f"host.json: customHandler.port is {port!r}, which is not a number.")
-    start_seconds = _start_seconds(at(handler, "initializationTimeout"))
-    for breach in breaches_of(app):
-        if breach.rule.name in _REFUSED:
-            raise FolderError(f"{breach.subject} {breach.text}")
-    return CustomHandler(
-        program=program,
-        folder=app.folder / str(at(description, "workingDirectory") or ""),
-        port=int(port) if port else None,
-        routes=_routes_of_host(app, route_prefix) if forwarding(app.host) == "routes" else _routes(app, route_prefix),
-        start_seconds=start_seconds,
-    )
+    program = read_program(app)
+    uses_host = forwarding(app.host) == "routes"
+    return CustomHandler(program, _routes_of_host(app, route_prefix) if uses_host else _routes(app, route_prefix))
 
 
 def _routes_of_host(app: App, prefix: str) -> list[HandlerRoute]:
@@ -203,23 +159,6 @@ def _routes_of_host(app: App, prefix: str) -> list[HandlerRoute]:
             raise FolderError(f"host.json: customHandler.http.routes: {error}") from error
         routes.append(HandlerRoute(route, text.level))
     return sorted(routes, key=lambda route: route.route.template.order)
-
-
-def _start_seconds(value: object) -> float:
-    """Return the seconds of customHandler.initializationTimeout."""
-    if value is None:
-        return _START_SECONDS
-    seconds = duration_in(str(value))
-    if not seconds:
-        raise FolderError(
-            f"host.json: customHandler.initializationTimeout is {str(value)!r}. "
-            'Write it as "00:02:00", for two minutes.'
-        )
-    return seconds
-
-
-def _texts(values: Any) -> list[str]:
-    return [str(value) for value in values] if isinstance(values, list) else []
 
 
 def _routes(app: App, prefix: str) -> list[HandlerRoute]:
@@ -239,6 +178,10 @@ def _routes(app: App, prefix: str) -> list[HandlerRoute]:
             raise FolderError(f"{function.name}/function.json: {error}") from error
         routes.append(HandlerRoute(route, str(binding.get("authlevel") or "function").lower()))
     return routes
+
+
+def _texts(values: Any) -> list[str]:
+    return [str(value) for value in values] if isinstance(values, list) else []
 
 
 class CustomHandlerHost(HTTPRuntime):
@@ -281,7 +224,7 @@ class CustomHandlerHost(HTTPRuntime):
         self._unfinished = 0
         self._all_finished = asyncio.Event()
         self._first_start: asyncio.Future[str | None] | None = None
-        self._start_seconds = handler.start_seconds
+        self._start_seconds = handler.program.start_seconds
         self._stopping = asyncio.Event()
         self._health = Health(self.folder.path.name, lambda: [self._check_program], self._stopping.is_set)
         self._tasks: list[asyncio.Task[None]] = []
@@ -376,12 +319,13 @@ class CustomHandlerHost(HTTPRuntime):
 
     async def _run_once(self) -> float | None:
         """Run the program until it ends; return when it has begun to listen, or None if it has not."""
-        port = self.handler.port or _free_port()
-        if await _accepts(port):
+        port = self.handler.program.port or free_port()
+        if await accepts(port):
             self._note_start(f"Another program listens on port {port}, which host.json gives to the custom handler.")
             return None
-        variables = self._variables(port)
-        command = Command(self._program(variables), self.handler.folder, variables)
+        settings = self.settings
+        address = f"localhost:{settings.port}"
+        command = self.handler.program.command(self.folder, port, address, python=settings.python, node=settings.node)
         self._process = process = ChildProcess(command)
         try:
             await process.start([])
@@ -390,11 +334,13 @@ class CustomHandlerHost(HTTPRuntime):
             return None
         self._ended = ended = asyncio.create_task(process.wait())
         try:
-            if not await _listens(port, ended, self._start_seconds):
-                self._note_start(self._start_failure(process.exit_code, port))
+            if not await listens(port, ended, self._start_seconds):
+                self._note_start(self.handler.program.start_failure(process.exit_code, port, self._start_seconds))
+                if process.exit_code is None:  # it gets more time at its next start
+                    self._start_seconds = max(self._start_seconds, min(2 * self._start_seconds, _MAX_START_SECONDS))
                 return None
             ready_at = asyncio.get_running_loop().time()
-            self._start_seconds = self.handler.start_seconds
+            self._start_seconds = self.handler.program.start_seconds
             self._url = f"http://127.0.0.1:{port}"
             self._ready.set()
             self._note_start(None)
@@ -406,50 +352,12 @@ class CustomHandlerHost(HTTPRuntime):
             ended.cancel()
             await process.aclose(0)
 
-    def _start_failure(self, exit_code: int | None, port: int) -> str:
-        """Return why the program does not listen. A program that runs gets more time at its next start."""
-        program = f"The custom handler {self.handler.name}"
-        if exit_code is not None:
-            return f"{program} ended before it listened on port {port} (exit code {exit_code})."
-        seconds = self._start_seconds
-        self._start_seconds = max(seconds, min(2 * seconds, _MAX_START_SECONDS))
-        return (
-            f"{program} does not listen on 127.0.0.1:{port} after {seconds:g} s. It is ended. If it needs more time, "
-            "set customHandler.initializationTimeout in host.json."
-        )
-
     def _note_start(self, failure: str | None) -> None:
         """Tell `start` how the first start went; log why a later one failed."""
         if self._first_start is not None and not self._first_start.done():
             self._first_start.set_result(failure)
         elif failure is not None:
             _log.error("%s", failure)
-
-    def _program(self, variables: Mapping[str, str]) -> list[str]:
-        """Return the program and its arguments, with the values of ``%NAME%``; one that is not set is empty."""
-        name, *arguments = (
-            _VARIABLE.sub(lambda match: variables.get(match[1], ""), text) for text in self.handler.program
-        )
-        file = self.folder.path / name
-        if is_file(file):
-            return until_parent_ends([str(file), *arguments])
-        if name in _PYTHON:
-            local = self.folder.path / ".venv" / "bin" / "python"
-            name = self.settings.python or (str(local) if local.exists() else sys.executable)
-        elif name == "node" and self.settings.node:
-            name = self.settings.node
-        return until_parent_ends([program_path(name), *arguments])
-
-    def _variables(self, port: int) -> dict[str, str]:
-        worker_id = str(uuid.uuid4())
-        return {
-            **worker_environment(self.folder, f"localhost:{self.settings.port}"),
-            "FUNCTIONS_CUSTOMHANDLER_PORT": str(port),
-            "FUNCTIONS_HTTPWORKER_PORT": str(port),
-            "FUNCTIONS_CUSTOMHANDLER_WORKER_ID": worker_id,
-            "FUNCTIONS_HTTPWORKER_ID": worker_id,
-            "FUNCTIONS_APP_ROOT_PATH": str(self.folder.path),
-        }
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if not self.settings.trusts_proxy:
@@ -623,34 +531,6 @@ async def _parts(response: httpx2.Response, ended: asyncio.Task[None] | None) ->
 
 def _key_names(level: str) -> Sequence[str]:
     return NAMES_BY_LEVEL.get(level, (MASTER_KEY,))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-async def _accepts(port: int) -> bool:
-    """Return whether a program listens on a port of this machine."""
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True
-
-
-async def _listens(port: int, ended: asyncio.Task[None], seconds: float) -> bool:
-    """Wait until a port accepts connections; return whether it does before the process ends and the time is over."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while not ended.done():
-                if await _accepts(port):
-                    return not ended.done()
-                await asyncio.sleep(_POLL_SECONDS)
-    return False
 
 
 MISSING_KEYS = f"Other machines can reach the app, so it needs keys. Set {VARIABLE}=default=KEY with 16 characters."

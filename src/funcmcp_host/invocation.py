@@ -256,12 +256,12 @@ def _transport_of(context: RequestContext) -> dict[str, Any]:
     transport: dict[str, Any] = {"name": "http-sse" if path.endswith(SSE_PATH) else "http-streamable"}
     if context.client.session_id:
         transport["sessionId"] = context.client.session_id
-    headers = {_usual_name(name): value for name, value in http.headers.items() if name != _KEY_HEADER}
+    headers = {usual_name(name): value for name, value in http.headers.items() if name != _KEY_HEADER}
     transport["properties"] = {"headers": headers}
     return transport
 
 
-def _usual_name(header: str) -> str:
+def usual_name(header: str) -> str:
     """Return a header's name as it is usually written.
 
     HTTP servers in Python hand names over in lower case. Apps look for "Authorization" and "X-MS-CLIENT-PRINCIPAL",

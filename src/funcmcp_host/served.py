@@ -15,6 +15,7 @@ from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.status import refuse
+from funcmcp_host.app_rules.handler_rules import invoked_functions
 from funcmcp_host.app_rules.model import read_app
 from funcmcp_host.app_rules.table import breaches_of
 from funcmcp_host.durable.app import DurableApp
@@ -133,11 +134,11 @@ class FunctionsHost(HTTPRuntime):
 
     def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings | None = None) -> None:
         self.settings = settings or HostSettings()
-        self.folder: Folder = read_folder(path, environment, has_worker=self.settings.worker is not None)
+        self.app = read_app(path.resolve(), {})
+        self.folder: Folder = self._read_folder(path, environment)
         self._environment = environment
         self._reloading: asyncio.Task[None] | None = None
         self.left_out: Sequence[LeftOut] = ()
-        self.app = read_app(self.folder.path, {})
         self.breaches: Sequence[Breach] = ()
         self._http_count = 0
         self._is_public = not is_loopback(self.settings.host)
@@ -177,6 +178,11 @@ class FunctionsHost(HTTPRuntime):
             seconds=seconds,
             origins=cross_origin.origins,
         )
+
+    def _read_folder(self, path: Path, environment: Mapping[str, str]) -> Folder:
+        """Read the app's folder. An app with a worker of its own may be in any language."""
+        has_worker = self.settings.worker is not None or bool(invoked_functions(self.app))
+        return read_folder(path, environment, has_worker=has_worker)
 
     def _new_server(self, http: HTTPOptions) -> MCPServer:
         """Return the server, without features, for the options of host.json."""
@@ -340,7 +346,12 @@ class FunctionsHost(HTTPRuntime):
 
     def _make_worker(self) -> SingleWorker:
         path, settings = self.folder.path, self.settings
-        environment = worker_environment(self.folder, f"localhost:{settings.port}")
+        address = f"localhost:{settings.port}"
+        if invoked_functions(self.app):
+            from funcmcp_host.workers.handler_worker import HandlerWorker  # noqa: PLC0415 - loads httpx2
+
+            return HandlerWorker(self.folder, address, python=settings.python, node=settings.node)
+        environment = worker_environment(self.folder, address)
         if settings.worker is not None:
             try:
                 from funcmcp_host.workers.rpc import rpc_worker  # noqa: PLC0415 - loads grpcio
@@ -400,7 +411,7 @@ class FunctionsHost(HTTPRuntime):
     async def _reload(self) -> None:
         """Load the app again; raise LoadFailed or FolderError, with everything as it was."""
         previous = self.folder
-        folder = read_folder(previous.path, self._environment, has_worker=self.settings.worker is not None)
+        folder = self._read_folder(previous.path, self._environment)
         if self._is_public and not self._keys and previous.options.anonymous and not folder.options.anonymous:
             raise FolderError(
                 "host.json: webhookAuthorizationLevel requires keys, which are read at the start. Restart."

@@ -67,6 +67,8 @@ WHO_MAY = {
     "funcmcp_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
     "funcmcp_host/custom_handler.py": "the program that it has started, at its port on loopback",
     "funcmcp_host/durable/listener.py": "listens only, on loopback",
+    "funcmcp_host/handler_program.py": "a port of loopback, to find out whether the program listens",
+    "funcmcp_host/workers/handler_worker.py": "the program that it has started, at its port on loopback",
     "funcmcp_host/http_proxy.py": "the port on loopback that the worker names, for requests of HTTP triggers",
     "funcmcp_host/workers/process.py": "the worker that it has started, over a socket pair",
     "funcmcp_cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",

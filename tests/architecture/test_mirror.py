@@ -219,6 +219,8 @@ EXCEPTIONS = {
     "src/funcmcp_host/app_rules/setting_rules.py": "tests/cli/doctor/test_rule_checks",
     "src/funcmcp_host/app_rules/trigger_rules.py": "tests/cli/doctor/test_rule_checks",
     "src/funcmcp_host/features.py": "tests/functions_host/test_served",
+    "src/funcmcp_host/handler_program.py": "tests/functions_host/test_custom_handler and workers/test_handler_worker",
+    "src/funcmcp_host/workers/handler_payload.py": "tests/functions_host/workers/test_handler_worker",
     "src/funcmcp_host/workers/rpc_stream.py": "tests/functions_host/workers/test_rpc",
     "src/funcmcp_host/workers/worker.py": "Types only; tests/functions_host/workers/test_process has uses.",
     "src/funcmcp/_page/app_frame.py": "tests/page/test_app_frame",

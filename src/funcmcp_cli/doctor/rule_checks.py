@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from funcmcp._adapters.azure.settings import at
 from funcmcp_cli.doctor.project import Finding
 from funcmcp_host.app_rules.access_rules import is_open, levels_of
+from funcmcp_host.app_rules.handler_rules import invoked_functions
 from funcmcp_host.app_rules.table import breaches_of
 from funcmcp_host.app_rules.trigger_rules import unreadable
 
@@ -33,8 +34,13 @@ def check_rules(app: App, breaches: Sequence[Breach] | None = None) -> Iterator[
     if app.mcp_functions and at(app.host, "extensionBundle") is not None and "settings" not in broken:
         yield Finding("ok", "extensionBundle", "has Azure's MCP extension.")
     if app.has_custom_handler and "handler" not in broken:
-        program = at(app.host, "customHandler", "description", "defaultExecutablePath")
-        yield Finding("ok", "customHandler", f"starts {program} and forwards requests to it.")
+        yield _right_handler(app)
     if levels_of(app) and "access" not in broken:
         text = "asks callers to sign in." if is_open(app) else "needs a key of the app."
         yield Finding("ok", "access", text)
+
+
+def _right_handler(app: App) -> Finding:
+    program = at(app.host, "customHandler", "description", "defaultExecutablePath")
+    sends = "sends it invocations as JSON" if invoked_functions(app) else "forwards requests to it"
+    return Finding("ok", "customHandler", f"starts {program} and {sends}.")

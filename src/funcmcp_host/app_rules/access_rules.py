@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp_host.app_rules.handler_rules import forwarding, routes_in, trigger_levels
+from funcmcp._objects.mappings import without
+from funcmcp_host.app_rules.handler_rules import forwarding, invoked_functions, routes_in, trigger_levels
 from funcmcp_host.app_rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from funcmcp_host.app_rules.rule import Faults
 
 _ANONYMOUS = "anonymous"
+_WEBHOOK = "webhookAuthorizationLevel"
 _LEVELS = "https://learn.microsoft.com/azure/azure-functions/functions-bindings-http-webhook-trigger#http-auth"
 
 
@@ -25,8 +27,8 @@ def levels_of(app: App) -> dict[str, str]:
             levels = {f"host.json: {route.route}": route.level for route in routes_in(app)}
         else:
             levels = trigger_levels(app)
-    elif app.mcp_functions:
-        levels["webhookAuthorizationLevel"] = _webhook_level(app)
+    if app.mcp_functions and (not app.has_custom_handler or invoked_functions(app)):
+        levels[_WEBHOOK] = _webhook_level(app)
     for function in _http_endpoints(app):
         levels[function.name] = _level(function)
     return levels
@@ -83,7 +85,8 @@ def _open_webhook(app: App) -> Faults:
 def _open_handler(app: App) -> Faults:
     if not app.has_custom_handler or app.signs_in:
         return
-    places = sorted(place for place, level in levels_of(app).items() if level == _ANONYMOUS)
+    levels = without(levels_of(app), _WEBHOOK)  # another rule's
+    places = sorted(place for place, level in levels.items() if level == _ANONYMOUS)
     if places:
         yield "access", f"needs no key ({', '.join(places)}: anonymous). {_remark(app)}"
 

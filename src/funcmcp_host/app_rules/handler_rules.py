@@ -1,6 +1,6 @@
 """The rules about custom handlers: the program, the requests that it gets, and the settings that it needs.
 
-`forwarding` and `routes_in` read host.json for the rules and for `funcmcp host`.
+`forwarding`, `routes_in` and `invoked_functions` read the app for the rules and for `funcmcp host`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from funcmcp_host.app_rules.rule import Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp_host.app_rules.model import App
+    from funcmcp_host.app_rules.model import App, AppFunction
     from funcmcp_host.app_rules.rule import Faults
 
 _CUSTOM_HANDLERS = "https://learn.microsoft.com/azure/azure-functions/functions-custom-handlers"
@@ -93,6 +93,40 @@ def trigger_levels(app: App) -> dict[str, str]:
     return levels
 
 
+def invoked_functions(app: App) -> list[str]:
+    """Return the functions whose invocations a custom handler gets as JSON, and not as HTTP requests.
+
+    With "triggers", that a function without an output ``http`` is forwarded too is not so on Azure; a rule says it.
+    """
+    kind = forwarding(app.host)
+    if not app.has_custom_handler or kind == "routes" or _misspelt(app):
+        return []
+    names = {folder.name for folder in app.folders}
+    return [
+        function.name
+        for function in app.functions
+        if function.name in names and _has_trigger(function) and not (kind == "triggers" and _is_plain(function))
+    ]
+
+
+def _misspelt(app: App) -> list[str]:
+    """Return the members of customHandler that the Functions host does not know, though samples have them."""
+    return [".".join(keys) for keys in _MISSPELT if at(app.host, "customHandler", *keys) is not None]
+
+
+def _has_trigger(function: AppFunction) -> bool:
+    return any(kind_of(binding).endswith("trigger") for binding in function.bindings)
+
+
+def _is_plain(function: AppFunction) -> bool:
+    return function.http_trigger is not None and _kinds_beside(function) <= {"http"}
+
+
+def _kinds_beside(function: AppFunction) -> set[str]:
+    """Return the types of a function's bindings beside its HTTP trigger."""
+    return {kind_of(binding) for binding in function.bindings if binding is not function.http_trigger}
+
+
 def _description(app: App) -> Any:
     return at(app.host, "customHandler", "description")
 
@@ -135,10 +169,10 @@ def _script_names(app: App) -> list[str]:
 
 
 def _unforwarded(app: App) -> Faults:
-    if not app.has_custom_handler or forwarding(app.host) is not None or any(_unknown_profiles(app)):
+    is_forwarding = forwarding(app.host) is not None or bool(invoked_functions(app))
+    if not app.has_custom_handler or is_forwarding or any(_unknown_profiles(app)):
         return
-    unknown = [".".join(keys) for keys in _MISSPELT if at(app.host, "customHandler", *keys) is not None]
-    remark = "".join(f" The Functions host does not know {name}." for name in unknown)
+    remark = "".join(f" The Functions host does not know {name}." for name in _misspelt(app))
     yield (
         "customHandler",
         (
@@ -182,9 +216,23 @@ def _other_bindings(app: App) -> Faults:
 
 
 def _missing_triggers(app: App) -> Faults:
-    broken = any(folder.error for folder in app.folders)
+    broken = any(folder.error for folder in app.folders) or bool(invoked_functions(app))
     if app.has_custom_handler and forwarding(app.host) == "triggers" and not trigger_levels(app) and not broken:
         yield "function.json", "is missing: without an HTTP trigger in one, no request reaches the handler."
+
+
+def _routes_as_json(app: App) -> Faults:
+    invoked = invoked_functions(app)
+    for function in app.functions:
+        trigger = function.http_trigger
+        if trigger is not None and function.name in invoked and "{*" in str(trigger.get("route") or ""):
+            yield (
+                f"{function.name}/function.json",
+                (
+                    "has a route for many paths, whose requests the program gets as JSON. A server of MCP needs "
+                    f'"configurationProfile": "{SELF_HOSTED_PROFILE}" in host.json.'
+                ),
+            )
 
 
 def _broken_triggers(app: App) -> Faults:
@@ -258,8 +306,11 @@ RULES = (
         "handler-forwarding",
         "handler",
         "error",
-        "`customHandler` without a profile and without a flag that forwards requests, also with `http.routes`",
-        "The program gets invocations as JSON, and no requests of MCP.",
+        (
+            "`customHandler` without a profile, without a flag that forwards requests, and without a `function.json` "
+            "with a trigger, also with `http.routes`"
+        ),
+        "Nothing reaches the program.",
         f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`',
         _PROXYING,
         _unforwarded,
@@ -288,11 +339,21 @@ RULES = (
         "handler-triggers",
         "handler",
         "error",
-        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest` without an HTTP trigger in a `function.json`",
+        "`enableForwardingHttpRequest` or `enableProxyingHttpRequest` without a trigger in a `function.json`",
         "No path leads to the program.",
         "a `function.json` with an HTTP trigger",
         _CUSTOM_HANDLERS,
         _missing_triggers,
+    ),
+    Rule(
+        "handler-routes",
+        "handler",
+        "warning",
+        "an HTTP trigger with a route such as `{*path}` and no flag that forwards requests",
+        "The program gets `POST /FUNCTION` with JSON, and no requests of MCP.",
+        f'`"configurationProfile": "{SELF_HOSTED_PROFILE}"`, or the flag',
+        _CUSTOM_HANDLERS,
+        _routes_as_json,
     ),
     Rule(
         "handler-function-files",

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp_cli.doctor.examine import examine
-from funcmcp_host.app_rules.table import RULES
+from funcmcp_host.app_rules.handler_rules import invoked_functions
+from funcmcp_host.app_rules.model import read_app
+from funcmcp_host.app_rules.table import RULES, breaches_of
 from funcmcp_host.custom_handler import CustomHandlerHost
 from funcmcp_host.folder import FolderError
+from funcmcp_host.handler_program import read_program
 from funcmcp_host.served import FunctionsHost, HostSettings
 
 if TYPE_CHECKING:
@@ -269,6 +272,10 @@ CASES: dict[str, tuple[Files, str]] = {
         custom_handler(FORWARDING),
         "error function.json: is missing: without an HTTP trigger in one, no request reaches the handler.",
     ),
+    "handler-routes": (
+        custom_handler() | {"mcp/function.json": TRIGGER},
+        "warning mcp/function.json: has a route for many paths, whose requests the program gets as JSON.",
+    ),
     "handler-function-files": (
         custom_handler(FORWARDING) | {"mcp/function.json": {"bindings": []}},
         "error mcp/function.json: can't be used. function.json has no bindings.",
@@ -317,7 +324,12 @@ def in_the_host(folder: Path, files: Files) -> list[str]:
     write(folder, files)
     if "customHandler" in files["host.json"]:
         try:
-            breaches = CustomHandlerHost(folder, dict(os.environ), HostSettings()).breaches
+            app = read_app(folder, {})
+            if invoked_functions(app):
+                read_program(app, forwards=False)
+                breaches = breaches_of(app)
+            else:
+                breaches = CustomHandlerHost(folder, dict(os.environ), HostSettings()).breaches
         except FolderError as error:
             subject, _, text = str(error).partition(" ")
             return [f"error {subject}: {text}"]
