@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.components import Prompt, Resource, ResourceTemplate, Tool
     from funcmcp._compat.context import Context
     from funcmcp._compat.server import F
+    from funcmcp._compat.server_middleware import LowLevelServer
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext
@@ -123,6 +124,10 @@ class MCPServer(FastMCP):
     def icons(self) -> list[Any] | None:  # type: ignore[override] # as the SDK's
         """The icons; None without. Choose them in the constructor."""
         return super().icons or None
+
+    @property
+    def _lowlevel_server(self) -> LowLevelServer:
+        return self._mcp_server
 
     @property
     def _tool_manager(self) -> ToolManager:  # type: ignore[override] # with more methods

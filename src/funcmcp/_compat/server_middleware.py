@@ -57,7 +57,7 @@ class MiddlewareList(Sequence[Any]):
 
 
 class LowLevelServer:
-    """What programs read of the private attribute ``_mcp_server``, the low-level server of the originals.
+    """What programs read of the originals' low-level server: ``_mcp_server``, or ``_lowlevel_server`` of the SDK 2.x.
 
     It is also a transport of the official SDK's client 2.x, which connects to the server in memory:
     ``mcp.client.Client(server._mcp_server)``.
@@ -148,8 +148,8 @@ class LowLevelServer:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"funcmcp has no low-level server, so _mcp_server has no {name!r}. Use the methods of the "
-            "server itself, or add_middleware."
+            f"funcmcp has no low-level server, so what stands in its place has no {name!r}. Use the methods of the "
+            "server itself, or add_middleware. In tests, pass the server itself to the client."
         )
 
 

@@ -25,6 +25,11 @@ SERVERS = {
 }
 """How servers differ, by the package of their class."""
 
+_LOW_LEVEL = (
+    "it has only name, version, website_url, instructions and request_context; in tests, pass the server itself "
+    "to the client, and rewrite the rest by hand"
+)
+
 DIFFERENCES = {
     "CurrentHeaders": "as get_http_headers: without headers that are not to be forwarded",
     "Depends": (
@@ -38,13 +43,12 @@ DIFFERENCES = {
     "Context.get_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.set_state": "the state belongs to this process, and a request without a session has state of its own",
     "Context.delete_state": "the state belongs to this process, and a request without a session has state of its own",
-    "FastMCP._mcp_server": (
-        "it has only name, version, website_url, instructions and request_context; rewrite the rest by hand"
-    ),
+    "FastMCP._mcp_server": _LOW_LEVEL,
     "FastMCP.as_proxy": "no header of a client is passed on",
     "FastMCP.custom_route": (
         "the server checks Host and Origin, and limits bodies; a route that fails answers with an error id"
     ),
+    "MCPServer._lowlevel_server": _LOW_LEVEL,
     "FastMCP.import_server": "it is the same as mount: changes of the other server show",
 }
 """How names that `funcmcp.compat` has differ: names of imports, and members of classes."""

@@ -164,6 +164,7 @@ def test_options(owner: str, option: str, level: str, text: str) -> None:
         ("MCPServer", "custom_route", "differs", "Host"),
         ("FastMCP", "_tool_manager", "same", ""),
         ("FastMCP", "_mcp_server", "differs", "only name, version"),
+        ("MCPServer", "_lowlevel_server", "differs", "only name, version"),
         ("FastMCP", "add_tool_transformation", "same", ""),
         ("FastMCP", "wrap_transform", "missing", "use mcp.add_transform"),
         ("Context", "disable_components", "same", ""),
