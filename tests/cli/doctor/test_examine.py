@@ -522,6 +522,7 @@ def test_a_custom_handler_may_be_set_up_without_the_profile(made: Path, tmp_path
     put("host.json", None, "configurationProfile")(folder)
     put("host.json", True, "customHandler", "enableProxyingHttpRequest")(folder)
     put("host.json", [{"route": "{*route}"}], "customHandler", "http", "routes")(folder)
+    put("local.settings.json", "custom", "Values", "FUNCTIONS_WORKER_RUNTIME")(folder)
     assert faults_in(folder) == set()
 
 
