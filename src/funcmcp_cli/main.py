@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -45,14 +46,19 @@ _OPTIONS_ELSEWHERE = {
 """Options of `fastmcp run` and `mcp run` that are not here, and what to use."""
 
 
+_ENDS = ("SIGTERM", "SIGHUP")
+"""Signals at which a command closes its servers and deletes its temporary files. Windows has the first alone."""
+
 _SERVERS = {"run", "front", "host", "worker"}
-"""Commands whose failures are records if the log is JSON."""
+"""Commands whose failures are records if the log is JSON. They end calls in flight at SIGTERM."""
 
 
 def main() -> None:
     """Run the command. A failure is one line on stderr, and its exit code."""
     _open_missing_stderr()
     is_server = bool(_SERVERS.intersection(sys.argv[1:2]))
+    if not is_server:
+        _clean_up_at_signals()
     try:
         _check_distributions()
         import funcmcp_cli.bundle.command  # noqa: PLC0415 - it adds its command to the app
@@ -85,6 +91,20 @@ def main() -> None:
         else:
             write_line(failure, error=True)
         sys.exit(failure.exit_code)
+
+
+def _clean_up_at_signals() -> None:
+    """Exit at SIGTERM and SIGHUP as at an exception. Another one ends the process at once."""
+    numbers = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
+    caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # not below nohup
+
+    def end(number: int, _: object) -> NoReturn:
+        for other in caught:
+            signal.signal(other, signal.SIG_DFL)
+        sys.exit(128 + number)
+
+    for number in caught:
+        signal.signal(number, end)
 
 
 def _check_command() -> None:

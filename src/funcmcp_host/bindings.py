@@ -7,6 +7,7 @@ compared without case; values may be JSON texts or decoded; unknown keys are ign
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -200,9 +201,12 @@ def _is_named(name: Any) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
 
+_SIZE = re.compile("[0-9]{1,18}")
+
+
 def _resource_trigger(values: dict[str, Any]) -> ResourceTrigger:
     size = values.get("size")
-    if isinstance(size, str) and size.strip().isdigit():
+    if isinstance(size, str) and _SIZE.fullmatch(size.strip()):
         size = int(size)
     if size is not None and (type(size) is not int or size < 0):
         raise BindingError(f"size is {size!r}, which is not a number of bytes.")

@@ -6,7 +6,9 @@ neither makes the function unusable, with a reason; nothing is dropped in silenc
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from typing import TYPE_CHECKING, Protocol
 
 from funcmcp._authoring.calling.threads import Threads
@@ -308,9 +310,14 @@ class _Queue:
 
 
 def _append(file: Path, messages: Sequence[object]) -> None:
+    """Append all messages or, on a full disk, none: half a line would join with the next message."""
+    content = "".join(json.dumps({"message": message}) + "\n" for message in messages).encode()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as stream:
-        stream.writelines(json.dumps({"message": message}) + "\n" for message in messages)
+    with file.open("ab", buffering=0) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if stream.write(content) < len(content):
+            stream.truncate(size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _bytes_of(value: Value) -> bytes:

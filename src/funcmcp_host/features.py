@@ -429,10 +429,15 @@ class _RawTemplate:
 
     def __init__(self, text: str) -> None:
         self._names = URI_VARIABLE.findall(text)
-        literals = URI_VARIABLE.split(text)[::2]
-        self._matcher = re.compile("(.+)".join(map(re.escape, literals)), re.DOTALL)
+        self._literals = URI_VARIABLE.split(text)[::2]
 
     def values(self, uri: str) -> dict[str, str]:
         """Return the values by the app's names, of a URI that matches the template."""
-        match = self._matcher.fullmatch(uri)
-        return {} if match is None else dict(zip(self._names, match.groups(), strict=True))
+        values = {}
+        end = len(uri) - len(self._literals[-1])
+        for name, literal in zip(self._names[:0:-1], self._literals[-2:0:-1], strict=True):
+            start = uri.rfind(literal, 0, end - 1) + len(literal)  # a value has at least one character
+            values[name] = uri[start:end]
+            end = start - len(literal)
+        values[self._names[0]] = uri[len(self._literals[0]) : end]
+        return dict(reversed(values.items()))

@@ -33,7 +33,7 @@ _SETTINGS_FILE = "local.settings.json"
 _MAX_PORT = 65535
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://(?:[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 _DEFAULT_TIMEOUT = 300.0
-_DURATION = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
+_DURATION = re.compile(r"(?:(\d{1,8})\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
 _LEVELS = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,

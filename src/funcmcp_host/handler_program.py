@@ -37,6 +37,8 @@ _OF_FORWARDING = {"handler-function-files"}
 
 _PYTHON = {"python", "python3"}
 _VARIABLE = re.compile("%([^%]+)%")
+_PORT = re.compile("[0-9]{1,5}")
+_MAX_PORT = 65535
 _START_SECONDS = 30.0
 _MAX_PROGRAM = 200
 """Characters of the program and its arguments in a message."""
@@ -134,8 +136,9 @@ def read_program(app: App, *, forwards: bool = True) -> HandlerProgram:
     arguments += [str(worker_path)] if worker_path else []
     arguments += _texts(at(description, "workerArguments"))
     port = at(handler, "port")
-    if port is not None and not str(port).isdecimal():
-        raise FolderError(f"host.json: customHandler.port is {port!r}, which is not a number. Write one such as 8000.")
+    if port is not None and (not _PORT.fullmatch(str(port)) or int(port) > _MAX_PORT):
+        text = f"{quote(repr(port))}, which is not the number of a port"
+        raise FolderError(f"host.json: customHandler.port is {text}. Write one such as 8000.")
     start_seconds = _start_seconds(at(handler, "initializationTimeout"))
     refused = _REFUSED | _OF_FORWARDING if forwards else _REFUSED
     for breach in breaches_of(app):

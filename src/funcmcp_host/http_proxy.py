@@ -23,7 +23,7 @@ from funcmcp._objects.mappings import without
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import checked_status
 from funcmcp_host.paths import target_of
-from funcmcp_host.workers.worker import FunctionFailed, WorkerGone
+from funcmcp_host.workers.worker import FunctionFailed, WorkerGone, text_for_log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -185,7 +185,7 @@ async def _parts(
         async with asyncio.timeout(_END_SECONDS):
             await finish(await call)
     except (FunctionFailed, WorkerGone, TimeoutError, httpx2.TransportError) as error:
-        _log.error("The function %s failed during its response. %s", function, error or type(error).__name__)
+        _log.error("The function %s failed during its response. %s", function, text_for_log(error))
         raise ClientDisconnectedError from error  # the connection closes, so that the client sees an incomplete body
     finally:
         await stream.aclose()

@@ -39,7 +39,7 @@ _RESERVED = ("admin", "runtime")
 _OF_THE_HOST = ("/admin/", "/runtime/webhooks/")
 
 _SPACES = "\t\n\v\f\r "
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _FLOAT = re.compile(
     r"[+-]?(?:(?:[0-9][0-9,]*(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|infinity|nan)",
     re.IGNORECASE,
@@ -61,9 +61,15 @@ _TIME = re.compile(
 )
 
 
+def _integer(value: str, bits: int) -> int | None:
+    """Return the number in a text, or None if it is not one of this size; the text may have any length."""
+    match = _INTEGER.fullmatch(value.strip(_SPACES))
+    number = None if match is None else int(match[1] + match[2])
+    return number if number is not None and -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) else None
+
+
 def _is_integer(value: str, bits: int) -> bool:
-    text = value.strip(_SPACES)
-    return _INTEGER.fullmatch(text) is not None and -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1)
+    return _integer(value, bits) is not None
 
 
 def _is_float(value: str) -> bool:
@@ -155,10 +161,8 @@ def _limit_check(name: str, argument: str) -> Callable[[str], bool]:
     high = None if name.startswith("min") else numbers[-1]
 
     def check(value: str) -> bool:
-        if not is_length and not _is_integer(value, 64):
-            return False
-        size = _length(value) if is_length else int(value)
-        return (low is None or low <= size) and (high is None or size <= high)
+        size = _length(value) if is_length else _integer(value, 64)
+        return size is not None and (low is None or low <= size) and (high is None or size <= high)
 
     return check
 

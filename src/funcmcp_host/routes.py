@@ -33,7 +33,7 @@ from funcmcp_host.route_patterns import (
     is_of_the_host,
     shadowing,
 )
-from funcmcp_host.workers.worker import FunctionFailed, Invocation, Value, WorkerGone
+from funcmcp_host.workers.worker import FunctionFailed, Invocation, Value, WorkerGone, text_for_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -260,7 +260,7 @@ class HTTPTriggers:
             response = _response_of(outcome.value)
             await entry.extras.write(trigger, outcome.outputs)
         except _FAILURES as error:
-            _log.error("The function %s failed. %s", entry.function, error)
+            _log.error("The function %s failed. %s", entry.function, text_for_log(error))
             return refuse(500, INTERNAL_ERROR, "The function failed.")
         return response
 
@@ -276,7 +276,7 @@ async def _write_outputs(entry: _Entry, trigger: Trigger, outcome: Outcome) -> N
     try:
         await entry.extras.write(trigger, outcome.outputs)
     except (BlobError, ExpressionError) as error:
-        _log.error("The function %s failed. %s", entry.function, error)
+        _log.error("The function %s failed. %s", entry.function, text_for_log(error))
 
 
 def _request_data(request: FunctionRequest, params: Mapping[str, str], body: bytes) -> dict[str, Any]:

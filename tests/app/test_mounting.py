@@ -16,6 +16,7 @@ from funcmcp import (
     RegistrationError,
     ToolError,
 )
+from funcmcp._authoring.calling.lifespans import LifespanError
 from funcmcp._serving.composition import runtime_of
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.content import ResourceInfo
@@ -291,6 +292,28 @@ async def test_the_first_request_enters_the_lifespans_of_mounted_servers() -> No
     async with Client(runtime_of(mcp).exchange) as client:
         assert (await client.call_tool("billing_low")).text == "lower"
     await runtime_of(mcp).aclose()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_failed_lifespan_of_a_mounted_server_is_named_with_its_server(depth: int) -> None:
+    mcp = MCPServer("orders")
+
+    @mcp.add_lifespan
+    async def connect() -> AsyncIterator[None]:
+        for failure in [ConnectionError("refused")]:
+            raise failure
+        yield
+
+    for name in ("office", "firm")[:depth]:
+        above = MCPServer(name)
+        above.mount(mcp)
+        mcp = above
+    with pytest.raises(LifespanError) as caught:
+        async with mcp.lifespan():
+            pass
+    assert "the lifespan test_a" in str(caught.value)
+    assert str(caught.value).endswith("connect of its mounted server 'orders' failed with ConnectionError: refused")
+    assert isinstance(caught.value.__cause__, ConnectionError)
 
 
 async def test_a_server_with_lifespans_can_not_be_mounted_in_one_that_has_started() -> None:

@@ -212,3 +212,48 @@ def test_a_result_of_the_sdk_is_one_of_fastmcp() -> None:
     wire = {"content": [{"type": "text", "text": "a"}], "structuredContent": {"b": 1}, "isError": True}
     result: Any = ToolResult.from_mcp_result(wire)
     assert (result.content[0].text, result.structured_content, result.is_error) == ("a", {"b": 1}, True)
+
+
+class _FaultyStore:
+    """A store that fails while it has a fault."""
+
+    def __init__(self) -> None:
+        self.fault: Exception | None = None
+        self.entries: dict[Any, Any] = {}
+
+    async def get(self, key: str, *, collection: str | None = None) -> Any:
+        if self.fault is not None:
+            raise self.fault
+        return self.entries.get((collection, key))
+
+    async def put(self, key: str, value: Any, *, collection: str | None = None, ttl: Any = None) -> None:
+        del ttl
+        if self.fault is not None:
+            raise self.fault
+        self.entries[collection, key] = value
+
+
+async def test_requests_are_answered_while_the_store_fails(caplog: pytest.LogCaptureFixture) -> None:
+    store = _FaultyStore()
+    shop = Shop(ResponseCachingMiddleware(cache_storage=store))
+    async with Client(shop.mcp) as client:
+
+        async def call() -> None:
+            assert (await client.call_tool("price", {"item": "tea"})).structured_content["item"] == "tea"
+
+        store.fault = OSError(28, "No space left on device")
+        await call()
+        await call()
+        assert len(shop.calls) == 2
+        store.fault = None
+        await call()
+        await call()
+        assert len(shop.calls) == 3
+        store.entries = {place: {"form": "of another version"} for place in store.entries}
+        await call()
+        assert len(shop.calls) == 4
+    warnings = [record.getMessage() for record in caplog.records if "The cache of tools/call" in record.getMessage()]
+    assert [text.split(". ")[0] for text in warnings] == [
+        "The cache of tools/call failed with OSError: [Errno 28] No space left on device",
+        "The cache of tools/call failed with KeyError: 'content'",
+    ]

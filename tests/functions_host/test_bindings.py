@@ -137,6 +137,10 @@ def test_other_bindings_are_kept_with_their_direction() -> None:
         ([{**TOOL, "outputSchema": '{"type": "object", "required": 3}'}], "outputSchema must be a JSON Schema"),
         ([{"type": "mcpResourceTrigger", "name": "c", "uri": "a:b"}], "resourceName is missing"),
         (
+            [{"type": "mcpResourceTrigger", "name": "c", "uri": "a:b", "resourceName": "n", "size": "9" * 5000}],
+            "size is '9999",
+        ),
+        (
             [{"type": "mcpResourceTrigger", "name": "c", "uri": "a:b", "resourceName": "n", "size": -1}],
             "size is -1",
         ),

@@ -13,6 +13,7 @@ from funcmcp_host.expressions import ExpressionError
 from funcmcp_host.extras import Extras, Storage, plan_extras
 from funcmcp_host.invocation import Trigger
 from funcmcp_host.workers.worker import NULL, Value
+from tests.functions_host.durable.orchestrations import file_size_limit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,6 +110,16 @@ async def test_an_expression_without_a_value_is_an_error_of_the_call(tmp_path: P
     extras = plan(tmp_path, binding("blob", path="x/{mcptoolargs.nothing}"))
     with pytest.raises(ExpressionError, match="has no value"):
         await extras.read(trigger)
+
+
+async def test_a_full_disk_leaves_no_part_of_a_message(tmp_path: Path, trigger: Trigger) -> None:
+    extras = plan(tmp_path, binding("queue", out=True, queueName="jobs", connection="Files"))
+    await extras.write(trigger, {"b": Value("string", "before")})
+    with file_size_limit(), pytest.raises(BlobError, match="'jobs' can't be written: No space left on device"):
+        await extras.write(trigger, {"b": Value("string", "x" * 100_000)})
+    await extras.write(trigger, {"b": Value("string", "after")})
+    lines = (tmp_path / "Files" / "queues" / "jobs.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["message"] for line in lines] == ["before", "after"]
 
 
 async def test_a_queue_that_can_not_be_written_is_an_error(tmp_path: Path, trigger: Trigger) -> None:

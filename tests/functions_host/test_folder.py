@@ -155,6 +155,7 @@ def test_folders_that_are_not_function_apps(tmp_path: Path) -> None:
          'webhookAuthorizationLevel is "Foo". Valid levels: "System", "Anonymous".'),
         ({"logging": {"logLevel": {"A.B": "Loud"}}}, 'logging.loglevel.a.b is "Loud". Valid levels: Trace, Debug'),
         ({"functionTimeout": "99:99:99"}, "functionTimeout is '99:99:99'."),
+        ({"functionTimeout": "9" * 5000 + ".00:00:00"}, "functionTimeout is '9999"),
         ({"functionTimeout": "24:00:00"}, "functionTimeout is '24:00:00'."),
         ({"functionTimeout": "00:60:00"}, "functionTimeout is '00:60:00'."),
     ],

@@ -154,6 +154,14 @@ def test_constraints_reject_what_those_of_asp_net_core_reject(constraint: str, v
     assert [value for value in values if template.match(f"/{value}") is not None] == []
 
 
+@pytest.mark.parametrize("constraint", ["int", "long", "min(1)", "max(5)", "range(1,9)"])
+def test_a_number_may_have_any_length(constraint: str) -> None:
+    template = RouteTemplate(f"{{id:{constraint}}}")
+    for digits in ("9" * 6000, "-" + "9" * 6000, "1" * 6000):
+        assert template.match(f"/{digits}") is None
+    assert template.match("/" + "0" * 6000 + "3") is not None
+
+
 @pytest.mark.parametrize(
     ("route", "reason"),
     [

@@ -62,7 +62,7 @@ def plain(req: func.HttpRequest) -> str:
 
 @app.route(route="fail")
 def fail(req: func.HttpRequest) -> func.HttpResponse:
-    raise ValueError("the secret of the house")
+    raise ValueError("the secret of the house", req.get_body().decode())
 
 
 @app.route(route="nothing")
@@ -249,6 +249,17 @@ async def test_failures_are_500_without_their_text(host: FunctionsHost, caplog: 
     assert response.status == 500
     assert b"secret" not in body_of(response)
     assert "the secret of the house" in caplog.text
+
+
+async def test_texts_of_callers_are_short_and_escaped_in_the_log(
+    host: FunctionsHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = b"first\n2026-01-01 ERROR forged\x1b[2J" + b"x" * 1_000_000
+    assert (await send(host, "POST", "/api/fail", body=body)).status == 500
+    (message,) = [record.getMessage() for record in caplog.records if "fail failed" in record.getMessage()]
+    assert "2026-01-01 ERROR forged" in message
+    assert message.isprintable()
+    assert len(message) < 3000
 
 
 async def test_a_function_that_returns_nothing_is_500_and_named(

@@ -105,7 +105,7 @@ def mount(
         above, mounted, transforms, namespace, keeps_existing=keeps_existing, changes_lists=changes_lists
     )
     mounting.add_features()
-    above.services.lifespans.mount(mounted.services.lifespans)
+    above.services.lifespans.mount(mounted.services.lifespans, mounted.name)
     above.mounted.append(mounted)
     mounted.above = above
     if above.services.uploads is not None:

@@ -2,13 +2,15 @@
 
 How it works: entries are JSON objects in a store with the interface of the package `py-key-value-aio`, each kind of
 request in a collection of its own. The key has the caller's token, the revision, the version and the arguments. Errors,
-tasks and questions to the client are not stored, and a request that has the answer to a question passes by.
+tasks and questions to the client are not stored, and a request that has the answer to a question passes by. While the
+store fails, requests are answered without the cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -24,10 +26,12 @@ from funcmcp._compat.response_limiting import wire_of
 from funcmcp._compat.session_visibility import as_dicts
 from funcmcp._objects.mappings import only, without_none
 from funcmcp._objects.public_names import public
+from funcmcp._server.log import types_and_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+_logger = logging.getLogger("funcmcp.compat")
 _LIST_SECONDS = 300
 _RESULT_SECONDS = 3600
 _MIB = 1024 * 1024
@@ -178,6 +182,7 @@ class _Cache:
         pack: Returns a result as a JSON object; None if it must not be stored.
         unpack: Returns the result of a JSON object.
         statistics: The use; None before the first one.
+        is_store_failing: Whether the last use of the store failed.
     """
 
     collection: str
@@ -186,24 +191,53 @@ class _Cache:
     pack: Callable[[Any], dict[str, Any] | None]
     unpack: Callable[[dict[str, Any]], Any]
     statistics: CacheStatistics | None = None
+    is_store_failing: bool = False
 
     async def answer(self, key: str, ttl: float, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Return the result that is stored, or pass the request on and store its result."""
         if self.statistics is None:
             self.statistics = CacheStatistics()
-        entry = await self.store.get(key, collection=self.collection)
         self.statistics.get.count += 1
-        if entry is not None:
+        stored = await self._get(key)
+        if stored is not None:
             self.statistics.get.hit += 1
-            return self.unpack(entry)
+            return stored[0]
         self.statistics.get.miss += 1
         result = await call_next(context)
         entry = self.pack(result)
         if entry is not None and _may_serve_others(context):
             self.statistics.put.count += 1
             if len(json.dumps(entry)) <= self.max_size:
-                await self.store.put(key, entry, collection=self.collection, ttl=ttl)
+                await self._put(key, entry, ttl)
         return result
+
+    async def _get(self, key: str) -> tuple[Any] | None:
+        """Return the result that is stored; None if there is none, or the store can't return it."""
+        try:
+            entry = await self.store.get(key, collection=self.collection)
+            result = None if entry is None else (self.unpack(entry),)
+        except Exception as error:  # noqa: BLE001 - a store of the author, and what other versions stored there
+            self._report(error)
+            return None
+        return result
+
+    async def _put(self, key: str, entry: dict[str, Any], ttl: float) -> None:
+        try:
+            await self.store.put(key, entry, collection=self.collection, ttl=ttl)
+        except Exception as error:  # noqa: BLE001 - a store of the author, such as one on a disk that is full
+            self._report(error)
+        else:
+            self.is_store_failing = False
+
+    def _report(self, error: Exception) -> None:
+        """Log the first failure of the store, until it stores an entry again."""
+        if not self.is_store_failing:
+            self.is_store_failing = True
+            _logger.warning(
+                "The cache of %s failed with %s. Requests are answered without it until it stores a result again.",
+                self.collection,
+                types_and_texts(error),
+            )
 
 
 @public("funcmcp.compat")
@@ -213,7 +247,8 @@ class ResponseCachingMiddleware(Middleware):
     All tools are cached, also those that change something: choose them with `call_tool_settings`.
 
     Args:
-        cache_storage: A store of the package `py-key-value-aio`. None: the memory of the process.
+        cache_storage: A store of the package `py-key-value-aio`. None: the memory of the process. While the store
+            fails, such as on a full disk, requests are answered without it, with a warning in the log.
         list_tools_settings: How lists of tools are cached.
         list_resources_settings: How lists of resources are cached.
         list_prompts_settings: How lists of prompts are cached.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from funcmcp_cli.doctor.project import Project
 
-_TIME = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.\d+)?")
+_TIME = re.compile(r"(?:(\d{1,8})\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.\d+)?")
 _DEFAULT_POLLING = 60.0
 _LONGEST_POLLING = 10.0
 """Seconds for which a task may wait before it is noticed, without a warning."""

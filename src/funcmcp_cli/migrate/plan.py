@@ -8,12 +8,10 @@ import io
 import os
 import re
 import sys
-import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp_cli.failure import Failure
@@ -26,6 +24,7 @@ from funcmcp_cli.migrate.server_rewriting import rewritten_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from funcmcp_cli.migrate.project import Progress, ProjectFiles, SourceFile
     from funcmcp_cli.migrate.python_values import Value
@@ -243,11 +242,12 @@ def write_changes(changes: list[Change]) -> None:
     try:
         for change in changes:
             path = change.path
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-            temporaries.append(Path(temporary))
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(change.after)
-            temporaries[-1].chmod(path.stat().st_mode)
+            temporary = path.with_name(f".{path.name}.funcmcp-migrate")
+            temporary.unlink(missing_ok=True)  # of a run that was killed
+            temporaries.append(temporary)
+            temporary.touch(0o600, exist_ok=False)
+            temporary.write_bytes(change.after)
+            temporary.chmod(path.stat().st_mode)
         for change, ready in zip(changes, temporaries, strict=True):
             path = change.path
             ready.replace(path)

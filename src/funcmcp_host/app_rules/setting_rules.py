@@ -93,7 +93,7 @@ def _recommended(identity: str) -> str:
 
 def version_in(text: str) -> Version:
     """Return the first three numbers of a version, with zeros for missing ones and for ``*``."""
-    parts = [int(part) if part.isdecimal() else 0 for part in text.split(".")]
+    parts = [int(part[:9]) if part.isdecimal() else 0 for part in text.split(".")]
     return tuple([*parts, 0, 0][:3])
 
 

@@ -179,19 +179,23 @@ def public_history(instance: Instance, *, has_inputs: bool, has_outputs: bool) -
         kind = EventType(known["EventType"])
         if kind in _TURNS or (kind in _SCHEDULED and known["EventId"] in ended):
             continue
-        shown = {name: value for name, value in known.items() if name not in _INTERNAL}
-        shown["EventType"] = _TERMINOLOGY.get(kind) or kind.name.title().replace("_", "")
-        beginning = scheduled.get(known.get("TaskScheduledId"))
-        if kind == EventType.EXECUTION_STARTED:
-            shown["FunctionName"] = shown.pop("Name")
-        elif beginning is not None:
-            shown |= {"ScheduledTime": beginning["Timestamp"], "FunctionName": beginning["Name"]}
-            shown["Input"] = beginning["Input"]
-        if kind in _SUCCEEDED:
-            shown["Result"] = json.loads(known["Result"])
-        events.append(shown)
+        events.append(_shown_event(known, kind, scheduled.get(known.get("TaskScheduledId"))))
     if instance.has_ended:
         ending = {"EventType": "ExecutionCompleted", "OrchestrationStatus": instance.status}
         events.append({**ending, "Result": instance.output, "Timestamp": instance.updated})
     hidden = {*(() if has_inputs else ("Input",)), *(() if has_outputs else ("Result",))}
     return [{name: value for name, value in shown.items() if name not in hidden} for shown in events]
+
+
+def _shown_event(known: dict[str, Any], kind: EventType, beginning: dict[str, Any] | None) -> dict[str, Any]:
+    """Return an event as clients get it, with what the event that scheduled it has."""
+    shown = {name: value for name, value in known.items() if name not in _INTERNAL}
+    shown["EventType"] = _TERMINOLOGY.get(kind) or kind.name.title().replace("_", "")
+    if kind == EventType.EXECUTION_STARTED:
+        shown["FunctionName"] = shown.pop("Name")
+    elif beginning is not None:
+        shown |= {"ScheduledTime": beginning["Timestamp"], "FunctionName": beginning["Name"]}
+        shown["Input"] = beginning["Input"]
+    if kind in _SUCCEEDED:
+        shown["Result"] = json.loads(known["Result"])
+    return shown

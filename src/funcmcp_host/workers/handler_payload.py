@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._objects.mappings import lower_names
 from funcmcp_host.invocation import usual_name
+from funcmcp_host.json_texts import loads
 from funcmcp_host.workers.worker import NULL, FunctionFailed, FunctionInfo, Outcome, Value
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def handler_function(info: FunctionInfo, *, forwards: bool) -> HandlerFunction:
         info: The function. Bindings that are not objects are ignored: they are refused elsewhere.
         forwards: Whether host.json forwards the requests of functions with an HTTP trigger and response alone.
     """
-    bindings = [lower_names(binding) for binding in map(json.loads, info.bindings) if isinstance(binding, dict)]
+    bindings = [lower_names(binding) for binding in map(loads, info.bindings) if isinstance(binding, dict)]
     outputs = {}
     response = None
     for binding in bindings:
@@ -127,7 +128,7 @@ def _encoded(value: Value) -> Any:
     if value.kind == "bytes":
         return base64.b64encode(value.data).decode()
     if value.kind == "json":
-        decoded = json.loads(value.data)
+        decoded = loads(value.data)
         return decoded if isinstance(decoded, dict) else value.data
     return json.dumps(value.data, ensure_ascii=False)
 
@@ -135,7 +136,7 @@ def _encoded(value: Value) -> Any:
 def _members_of(value: Value) -> dict[str, Any]:
     """Return the members of a trigger's value that are binding data."""
     try:
-        context = json.loads(value.data) if value.kind in {"string", "json"} else None
+        context = loads(value.data) if value.kind in {"string", "json"} else None
     except ValueError:
         context = None
     members = context if isinstance(context, dict) else {}
@@ -192,8 +193,8 @@ def read_answer(text: bytes, function: HandlerFunction) -> Answer:
 def _members_in(text: bytes) -> dict[str, Any]:
     """Return the members of an answer, with their names in lower case."""
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        content = loads(text, parse_constant=_refuse_constant)
+    except ValueError:
         raise FunctionFailed("The custom handler's answer is not valid JSON.") from None
     if not isinstance(content, dict):
         raise FunctionFailed("The custom handler's answer must be an object with Outputs, Logs and ReturnValue.")
@@ -254,7 +255,7 @@ def _returned_response(value: Value) -> Value:
     if value.kind not in {"string", "json"}:
         return value
     try:
-        content = json.loads(value.data)
+        content = loads(value.data)
     except ValueError:
         return value
     if isinstance(content, dict) and "body" in lower_names(content):
@@ -269,7 +270,7 @@ def _named_response(name: str, raw: Any) -> Value:
     subject = f"The output {name!r}"
     if isinstance(raw, str):
         try:
-            raw = json.loads(raw)
+            raw = loads(raw)
         except ValueError:
             raw = None
     if not isinstance(raw, dict):

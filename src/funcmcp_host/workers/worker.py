@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from funcmcp._server.log import quote
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -24,6 +26,9 @@ class Value(NamedTuple):
 
 
 NULL = Value("null")
+
+_MAX_LOGGED = 2000
+"""Characters of a function's text in the log."""
 
 _STOPPED = "The function app stopped while it ran the function. The call may have had an effect."
 _NOT_RUNNING = "The function app is not running. The call had no effect."
@@ -78,6 +83,12 @@ class Outcome:
 
 class LoadFailed(Exception):
     """The worker could not load the app. The text is for the person who runs it."""
+
+
+def text_for_log(error: BaseException) -> str:
+    """Return why a call failed, for the log: functions put texts of callers, of any length, into their exceptions."""
+    general = "It did not finish in time." if isinstance(error, TimeoutError) else type(error).__name__
+    return quote(str(error) or general, _MAX_LOGGED)
 
 
 class FunctionFailed(Exception):

@@ -35,6 +35,14 @@ def test_files_keep_their_mode(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.py"]
 
 
+def test_what_a_killed_run_has_left_is_replaced(tmp_path: Path) -> None:
+    first = change(tmp_path / "a.py")
+    (tmp_path / ".a.py.funcmcp-migrate").write_bytes(b"ne")
+    write_changes([first])
+    assert first.path.read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.py"]
+
+
 def test_a_read_only_file_stops_all_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = [change(tmp_path / "a.py"), change(tmp_path / "b.py")]
     access = os.access  # root may write everywhere, so the answer for the file is set here
@@ -50,7 +58,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytes
     original = getattr(type(tmp_path), call)
 
     def failing(path: Path, *arguments: Any) -> Any:
-        if path.name.startswith(".b.py-"):
+        if path.name == ".b.py.funcmcp-migrate":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return original(path, *arguments)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import tempfile
+import time
 import venv
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.forking import funcmcp
-from tests.cli.processes import PYTHON
+from tests.cli.processes import PYTHON, running
 from tests.patience import PATIENCE
 from tests.requirements import require
 
@@ -316,3 +319,26 @@ def test_a_malformed_command_is_one_line(tmp_path: Path, command: str, line: str
     (tmp_path / "server.py").write_text(SERVER)
     shown = funcmcp("migrate", ".", "--verify", "--command", command, folder=tmp_path)
     assert (shown.returncode, shown.stderr) == (1, f"Not compared. {line}\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process can handle.")
+def test_a_signal_ends_the_server_and_deletes_the_copy(tmp_path: Path) -> None:
+    folder, temporary = tmp_path / "shop", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
+    (folder / "server.py").write_text(SERVER)
+    (folder / "silent.py").write_text(
+        "import pathlib, sys\npathlib.Path('serving').touch()\nsys.stdin.read()\npathlib.Path('ended').touch()\n"
+    )
+    command = [PYTHON, "-m", "funcmcp_cli.main", "migrate", ".", "--verify", "--command", f"{PYTHON} silent.py"]
+    with running(command, folder=folder, env={"TMPDIR": str(temporary)}) as process:
+        deadline = time.monotonic() + PATIENCE
+        while not (folder / "serving").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert list(temporary.glob("funcmcp-migrate-*"))
+        process.process.terminate()
+        assert process.ended() == 128 + signal.SIGTERM
+    assert list(temporary.iterdir()) == []
+    assert (folder / "ended").exists()
+    assert "Traceback" not in process.output

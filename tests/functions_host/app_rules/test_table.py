@@ -190,6 +190,8 @@ def test_bindings_and_files_that_are_built_to_take_long_are_read(tmp_path: Path)
     (tmp_path / "infra").mkdir()
     (tmp_path / "infra" / "main.bicep").write_text("  // comment\n" + "\n" * 300_000 + "param a string\n")
     deep = "[" * 100_000
+    bundle = {**BUNDLE, "version": f"[{'9' * 5000}.0.0, 5.0.0)"}
+    assert found(tmp_path, TOOL, host={"extensionBundle": bundle}) == []
     assert "json-texts" not in {rule for rule, _ in found(tmp_path, {**TOOL, "toolProperties": deep, "metadata": deep})}
     assert read_app(tmp_path, {"f": [deep]}).functions[0].bindings == []
     assert read_app(tmp_path, {}).infrastructure.strip() == "param a string"

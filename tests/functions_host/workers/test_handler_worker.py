@@ -18,7 +18,8 @@ from funcmcp_host.folder import FolderError
 from funcmcp_host.handler_program import read_program
 from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp_host.workers import handler_worker
-from funcmcp_host.workers.worker import LoadFailed
+from funcmcp_host.workers.handler_payload import _named_response, _returned_response
+from funcmcp_host.workers.worker import FunctionFailed, LoadFailed, Value
 from tests import nodejs
 from tests.cli.forking import funcmcp
 from tests.functions_host.test_served import Post
@@ -401,3 +402,10 @@ async def test_a_program_of_node_is_served(tmp_path: Path) -> None:
 def test_commands_of_the_client_and_stdio_serve_such_an_app(tmp_path: Path) -> None:
     result = funcmcp("call", str(write_app(tmp_path / "app")), "text")
     assert (result.returncode, result.stdout.strip()) == (0, "abcd")
+
+
+def test_texts_in_an_answer_that_are_nested_too_deep_are_not_read() -> None:
+    deep = "[" * 100_000
+    assert _returned_response(Value("string", deep)) == Value("string", deep)
+    with pytest.raises(FunctionFailed, match="must be an object with statusCode and body"):
+        _named_response("res", deep)

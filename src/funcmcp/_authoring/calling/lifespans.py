@@ -40,6 +40,25 @@ class CannotStartError(LifespanError):
     """The server can't start for a reason outside of its code. The text says all, so no traceback is logged."""
 
 
+class _FailedLifespanError(LifespanError):
+    """A lifespan raised an exception.
+
+    Args:
+        lifespan: The name of its function.
+        reason: The exceptions and their texts.
+        server: The name of the mounted server that has the lifespan; None for the server that starts.
+    """
+
+    def __init__(self, lifespan: str, reason: str, server: str | None = None) -> None:
+        subject = f"its lifespan {lifespan}"
+        if server is not None:
+            subject = f"the lifespan {lifespan} of its mounted server {server!r}"
+        super().__init__(f"The server can't start: {subject} failed with {reason}")
+        self.lifespan = lifespan
+        self.reason = reason
+        self.server = server
+
+
 class Lifespans:
     """The lifespans of one server.
 
@@ -53,12 +72,12 @@ class Lifespans:
     def __init__(self, close_services: Callable[[], Awaitable[None]]) -> None:
         self._close_services = close_services
         self._functions: list[tuple[str, Open]] = []
-        self._mounted: list[Lifespans] = []
+        self._mounted: list[tuple[str, Lifespans]] = []
         self.listeners: list[Callable[[], None]] = []
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _OpenLifespans] = WeakKeyDictionary()
 
     def __bool__(self) -> bool:
-        return bool(self._functions) or any(self._mounted)
+        return bool(self._functions) or any(mounted for _, mounted in self._mounted)
 
     @property
     def is_running(self) -> bool:
@@ -146,9 +165,9 @@ class Lifespans:
         self._functions.append((name, open_lifespan))
         self._notify()
 
-    def mount(self, mounted: Lifespans) -> None:
-        """Start and stop the lifespans and services of another server with these."""
-        self._mounted.append(mounted)
+    def mount(self, mounted: Lifespans, name: str) -> None:
+        """Start and stop the lifespans and services of another server, which has this name, with these."""
+        self._mounted.append((name, mounted))
         mounted.listeners.append(self._notify)
         self._notify()
 
@@ -189,15 +208,20 @@ class Lifespans:
     async def close_services(self) -> None:
         """Close the services of the running event loop, and those of mounted servers that have no other user."""
         async with AsyncExitStack() as stack:
-            for mounted in self._mounted:
+            for _, mounted in self._mounted:
                 if not mounted.has_users:
                     stack.push_async_callback(mounted.close_services)
             stack.push_async_callback(self._close_services)
 
     async def _enter_all(self, stack: AsyncExitStack) -> Any:
         """Enter the lifespans of the mounted servers and the own ones, and return their value."""
-        for mounted in self._mounted:
-            await mounted.enter()
+        for server, mounted in self._mounted:
+            try:
+                await mounted.enter()
+            except _FailedLifespanError as error:
+                if error.server is not None:
+                    raise
+                raise _FailedLifespanError(error.lifespan, error.reason, server) from error.__cause__
             stack.push_async_callback(mounted.leave)
         values = []
         for name, open_lifespan in self._functions:
@@ -208,9 +232,7 @@ class Lifespans:
             except BaseException as error:
                 if isinstance(error, SystemExit | KeyboardInterrupt) or not is_failure(error):
                     raise
-                raise LifespanError(
-                    f"The server can't start: its lifespan {name} failed with {types_and_texts(error)}"
-                ) from error
+                raise _FailedLifespanError(name, types_and_texts(error)) from error
         return _joined(values)
 
     def _notify(self) -> None:

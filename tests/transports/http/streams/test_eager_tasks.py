@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import types
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -12,6 +13,9 @@ import pytest
 
 from funcmcp._transports.http.streams.eager_tasks import eager_task
 from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 pytestmark = pytest.mark.every_python("Python 3.12 has eager tasks, and Python 3.11 has those of funcmcp.")
 PLACE: ContextVar[str] = ContextVar("PLACE", default="outside")
@@ -31,9 +35,9 @@ async def test_an_error_before_the_first_wait_is_that_of_the_task() -> None:
         raise KeyError("stock")
 
     task = eager_task(work())
-    assert task.done()
     with pytest.raises(KeyError, match="stock"):
         await task
+    assert not task.cancelled()
 
 
 async def test_a_coroutine_stays_in_one_task_and_one_context() -> None:
@@ -144,3 +148,84 @@ async def test_an_eager_task_within_another_one_leaves_it_current() -> None:
     before, seen, after = await eager_task(outer())
     assert before is after
     assert seen is not before
+
+
+async def test_coroutines_wait_for_one_future_from_their_first_step() -> None:
+    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def work() -> int:
+        return await answer
+
+    tasks = [eager_task(work()) for _ in range(3)]
+    asyncio.get_running_loop().call_soon(answer.set_result, 7)
+    assert await answer == 7  # also the caller may wait for it, before the tasks do
+    assert await asyncio.gather(*tasks) == [7, 7, 7]
+
+
+@pytest.mark.parametrize("ends_by", ["returning", "raising"])
+async def test_a_coroutine_that_is_cancelled_in_its_first_step_cancels_its_task(ends_by: str) -> None:
+    async def work() -> None:
+        if ends_by == "raising":
+            raise asyncio.CancelledError("enough")
+        asyncio.current_task().cancel("enough")  # type: ignore[union-attr] # it runs in a task
+
+    task = eager_task(work())
+    with pytest.raises(asyncio.CancelledError, match="enough"):
+        await task
+    assert task.cancelled()
+
+
+async def test_an_error_outweighs_a_cancellation_in_the_first_step() -> None:
+    async def work() -> None:
+        asyncio.current_task().cancel()  # type: ignore[union-attr] # it runs in a task
+        raise KeyError("stock")
+
+    with pytest.raises(KeyError, match="stock"):
+        await eager_task(work())
+
+
+async def test_a_cancellation_in_the_first_step_reaches_the_first_wait_with_its_message() -> None:
+    async def work() -> tuple[Any, ...]:
+        asyncio.current_task().cancel("enough")  # type: ignore[union-attr] # it runs in a task
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError as error:
+            return error.args
+        return ()
+
+    assert await eager_task(work()) == ("enough",)
+
+
+async def test_a_coroutine_that_yields_something_else_fails() -> None:
+    @types.coroutine
+    def wait_for_nothing() -> Generator[int, None, None]:
+        yield 5
+
+    async def work() -> None:
+        await wait_for_nothing()
+
+    with pytest.raises(RuntimeError, match="bad yield: 5"):
+        await eager_task(work())
+
+
+async def test_what_took_the_task_of_a_coroutine_that_returned_at_once_gets_its_value() -> None:
+    tasks: list[Any] = []
+
+    async def work() -> str:
+        tasks.append(asyncio.current_task())
+        return "done"
+
+    assert await eager_task(work()) == "done"
+    assert await tasks[0] == "done"
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_an_end_of_the_process_in_the_first_step_ends_the_event_loop(end: type[BaseException]) -> None:
+    async def work() -> None:
+        raise end
+
+    async def serve() -> None:
+        await eager_task(work())
+
+    with pytest.raises(end):
+        asyncio.run(serve())
