@@ -166,8 +166,8 @@ class Template:
     def _warnings(self, expression: _Expression, trigger: TriggerNames) -> list[str]:
         name, *members = expression.parts
         if name.lower() == trigger.constant and not members:
-            argument = name if name in trigger.arguments else "ARGUMENT"
-            advice = f"For the argument, write {{{trigger.group}.{argument}}}."
+            meant = name if name in trigger.arguments else "ARGUMENT"
+            advice = f"For the argument, write {{{trigger.group}.{meant}}}."
             return [f"{self._text!r} is the same in each call: {{{name}}} is the name of what is called. {advice}"]
         if name.lower() != trigger.group or not members or members[0] in trigger.arguments:
             return []
