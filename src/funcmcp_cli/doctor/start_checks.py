@@ -97,7 +97,7 @@ def _findings(host: FunctionsHost) -> Iterator[Finding]:
             "error",
             _SUBJECT,
             "has no MCP triggers that can be served, so clients would find nothing. "
-            "Register one in function_app.py, or in a file that main of package.json names.",
+            "Register one in function_app.py (a Blueprint with app.register_functions), or in main of package.json.",
         )
 
 

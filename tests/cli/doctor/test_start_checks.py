@@ -100,7 +100,7 @@ def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
         "error",
         (
             "has no MCP triggers that can be served, so clients would find nothing. "
-            "Register one in function_app.py, or in a file that main of package.json names."
+            "Register one in function_app.py (a Blueprint with app.register_functions), or in main of package.json."
         ),
     )
 
