@@ -110,6 +110,8 @@ class Source:
     """Environment variables of the command, beside those of this process."""
     sign_in: SignIn | ClientCredentials | WorkloadIdentity | None = None
     """How the user, or the command as a program, signs in at a URL. None: nobody signs in."""
+    revision: str | None = None
+    """The revision of MCP to speak. None: the newest that the server answers with in time."""
 
     @property
     def name(self) -> str:
@@ -586,6 +588,7 @@ def _client_of(
             on_log=display.show_log if display is not None and source.verbose else None,
             log_level="debug" if display is not None and source.verbose else None,
             headers=source.headers,
+            revision=source.revision,
         )
     except ValueError as error:
         raise Failure(str(error)) from error

@@ -53,6 +53,8 @@ _LANGUAGES = {
     "go.mod": "Go",
     "Cargo.toml": "Rust",
 }
+_EXTENSIONS_PROJECT = "extensions.csproj"
+"""The project that `func extensions install` writes into apps of every other language."""
 _VERSION = "2.0"
 _AUTHORIZATION_LEVELS = {"anonymous", "system"}
 _OBJECTS = (
@@ -157,7 +159,7 @@ def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool 
 def language_of(folder: Path) -> str | None:
     """Return the language of an app that the host does not run by itself, or None. It is part of a sentence."""
     for pattern, language in _LANGUAGES.items():
-        if any(folder.glob(pattern)):
+        if any(file.name != _EXTENSIONS_PROJECT for file in folder.glob(pattern)):
             return language
     return "the older programming model" if any(folder.glob("*/function.json")) else None
 
@@ -292,12 +294,12 @@ def _setting(value: object) -> str:
 
 def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "").lower()
+    language = language_of(path)
     if not runtime:
         if is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
             runtime = "python"
-        elif (path / "package.json").is_file():
+        elif language is None and (path / "package.json").is_file():
             runtime = "node"
-    language = language_of(path)
     if not runtime and language is not None:
         raise FolderError(f"The app in {path} is in {language}. funcmcp host runs it with --worker COMMAND only.")
     if not runtime:

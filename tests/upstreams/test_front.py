@@ -172,7 +172,11 @@ async def test_a_token_that_has_expired_is_refused_before_it_is_sent(app: AzureF
     assert app.received == []
 
 
-@pytest.mark.parametrize("authorization", ["Bearer opaque", f"Basic {EXPIRED}", "Bearer eyJ.eyJ.x"])
+@pytest.mark.parametrize(
+    "authorization",
+    ["Bearer opaque", f"Basic {EXPIRED}", "Bearer eyJ.eyJ.x"],
+    ids=["opaque", "expired but Basic", "no JSON"],  # each process has another EXPIRED
+)
 async def test_what_is_no_readable_token_is_judged_by_the_app(app: AzureFrontEnd, authorization: str) -> None:
     mcp = front(app.origin)
     await answer_of(mcp, {"authorization": authorization})

@@ -181,6 +181,12 @@ class _Rewriter(cst.CSTTransformer):
         line = int(self.get_metadata(PositionProvider, node).start.line)
         self.notes.append(Note(self.file, line, level, text))
 
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Call) and _is_trigger(node.func):
+            name = (dotted(node.args[0].value) if node.args else "") or "a function"
+            text = "its trigger is called, and is not a decorator; write it with @ above the function"
+            self.note(node, "missing", f"{name} stays a function of Azure's: {text}")
+
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         calls = [decorator.decorator for decorator in updated_node.decorators]
         triggers = list(filter(_is_trigger, _decorator_calls(updated_node)))

@@ -639,7 +639,10 @@ def missing_module_advice(name: str) -> str:
     if "." in name and os.path.isdir(os.path.join(os.getcwd(), package)):
         return ". Correct the import: the app has no such module"
     folder = os.path.join(os.getcwd(), ".venv")
-    return f". Run pip install -r requirements.txt into {folder}, or correct the import if the module is the app's own"
+    return (
+        f". Run pip install -r requirements.txt into {folder}, after you have added the package if it is not listed "
+        "there, or correct the import if the module is the app's own"
+    )
 
 
 def make_engine(choice: str) -> Engine:

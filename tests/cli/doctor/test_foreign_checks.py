@@ -10,6 +10,7 @@ import pytest
 from funcmcp_cli.doctor.examine import examine
 from funcmcp_cli.failure import Failure
 from funcmcp_host.app_folders import deployed_apps
+from funcmcp_host.folder import language_of
 from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
@@ -206,6 +207,22 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
 def test_what_is_wrong_with_a_custom_handler(files: dict[str, Any], fault: str, tmp_path: Path) -> None:
     folder = write(tmp_path, files)
     assert sorted(faults(folder)) == sorted([fault, NOT_EXAMINED])
+
+
+def test_the_host_and_doctor_name_the_older_model_of_node(tmp_path: Path) -> None:
+    files = {"package.json": {"main": "dist/index.js"}, "f/function.json": {"bindings": []}}
+    folder = write(tmp_path, {**files, "host.json": {"version": "2.0"}})
+    assert any("is in the older programming model" in fault for fault in faults(folder))
+    shown = funcmcp("host", str(folder))
+    assert "is in the older programming model. funcmcp host runs it with --worker COMMAND only." in shown.stderr
+
+
+def test_the_project_of_installed_extensions_is_not_an_app_in_dotnet(tmp_path: Path) -> None:
+    settings = {"Values": {"FUNCTIONS_WORKER_RUNTIME": "node"}}
+    files = {"extensions.csproj": "", "package.json": {"main": "index.js"}, "index.js": ""}
+    folder = write(tmp_path, {**files, "host.json": {"version": "2.0"}, "local.settings.json": settings})
+    assert language_of(folder) is None
+    assert not [fault for fault in faults(folder) if "FUNCTIONS_WORKER_RUNTIME" in fault or ".NET" in fault]
 
 
 @pytest.mark.parametrize(

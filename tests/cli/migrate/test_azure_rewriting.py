@@ -188,6 +188,8 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
          "its properties or arguments are not valid"),
         ("@app.mcp_tool_trigger(arg_name='c', tool_name='t')\ndef f(c: str): return c",
          "it uses c other than by json.loads(c)"),
+        ("from tools import f\n\napp.generic_trigger(arg_name='c', type='mcpToolTrigger', toolName='t')(f)",
+         "its trigger is called, and is not a decorator"),
     ],
 )  # fmt: skip
 def test_a_function_that_cannot_be_rewritten_stays(tmp_path: Path, code: str, reason: str) -> None:

@@ -22,9 +22,11 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from funcmcp_cli.connect import Source
+
 pytest.importorskip("libcst")
 
-from funcmcp_cli.migrate.verify import example_calls
+from funcmcp_cli.migrate.verify import example_calls, verify
 
 APP = """import json
 
@@ -218,6 +220,28 @@ def test_the_root_of_a_repository_with_several_apps_names_them(shop: Path) -> No
     shown = funcmcp("migrate", ".", "--verify", folder=root)
     assert shown.returncode == 1
     assert "Its function apps are in bar, shop. Name the folder of the app." in shown.stdout + shown.stderr
+
+
+async def test_a_function_app_and_its_copy_are_compared_in_one_revision(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revisions: list[str | None] = []
+
+    async def inspected(source: Source, *_: Any, **__: Any) -> tuple[dict[str, Any], list[Any]]:
+        revisions.append(source.revision)
+        lists: dict[str, Any] = {"tools": [], "resources": [], "resourceTemplates": [], "prompts": [], "calls": []}
+        facts: dict[str, Any] = {
+            "server": {},
+            "revision": source.revision or "2025-11-25",
+            "capabilities": {},
+            "instructions": None,
+        }
+        return {**facts, **lists}, []
+
+    monkeypatch.setattr("funcmcp_cli.migrate.verify.inspect_server", inspected)
+    verification = await verify(shop, [], [], call_tools=False)
+    assert revisions == [None, "2025-11-25", "2025-11-25"]
+    assert not verification.differences
 
 
 def test_links_lead_where_they_led(shop: Path) -> None:
