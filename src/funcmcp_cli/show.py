@@ -14,6 +14,7 @@ from rich.text import Text
 
 from funcmcp._protocol.content_blocks import text_of
 from funcmcp_cli.console import SafeConsole, print_if_json, styled
+from funcmcp_cli.doctor.project import counted
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list, as_object, first_line
 from funcmcp_cli.output import write_bytes, write_json, write_line, write_text
@@ -42,11 +43,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
         counts[finding.level] += 1
         level = styled(f"{finding.level:7}", _COLOURS[finding.level])
         console.print(level, f" {finding.subject}: {finding.text}", soft_wrap=True)
-    console.print(f"{_counted(counts['error'], 'error')}, {_counted(counts['warning'], 'warning')}")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    console.print(f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}")
 
 
 def print_findings_as_json(findings: Sequence[Finding]) -> None:

@@ -166,14 +166,16 @@ class Template:
     def _warnings(self, expression: _Expression, trigger: TriggerNames) -> list[str]:
         name, *members = expression.parts
         if name.lower() == trigger.constant and not members:
-            advice = f" For the argument, write {{{trigger.group}.{name}}}." if name in trigger.arguments else ""
-            return [f"{self._text!r} is the same in each call: {{{name}}} is the name of what is called.{advice}"]
+            meant = name if name in trigger.arguments else "ARGUMENT"
+            advice = f"For the argument, write {{{trigger.group}.{meant}}}."
+            return [f"{self._text!r} is the same in each call: {{{name}}} is the name of what is called. {advice}"]
         if name.lower() != trigger.group or not members or members[0] in trigger.arguments:
             return []
         argument = _without_case(members[0], trigger.arguments)
         if argument is not None:
             return [f"{self._text!r} has no value for {members[0]!r}: write {argument!r}, in this case of letters."]
-        return [f"{self._text!r} names the argument {members[0]!r}, which the function does not declare."]
+        problem = f"{self._text!r} names the argument {members[0]!r}, which the function does not declare."
+        return [f"{problem} Add it to the properties of the trigger."]
 
     def value(self, trigger: Trigger) -> str:
         """Return the text for one call; raise ExpressionError if an expression has no value."""

@@ -198,7 +198,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise FolderError(f"{path.name} can't be read: {error}.") from error
     if not isinstance(value, dict):
-        raise FolderError(f"{path.name} must hold a JSON object.")
+        raise FolderError(f"{path.name} must hold a JSON object, such as {{}}.")
     return value
 
 
@@ -314,10 +314,10 @@ def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
             "Another language needs --worker COMMAND."
         )
     if runtime == "python" and not is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
-        older = " The app has function.json files: that older programming model is not served." * any(
-            path.glob("*/function.json")
-        )
-        raise FolderError(f"{path} has no function_app.py.{older}")
+        advice = "Name the folder that has it."
+        if any(path.glob("*/function.json")):
+            advice = "Its function.json files are of an older programming model, which needs --worker COMMAND."
+        raise FolderError(f"{path} has no function_app.py. {advice}")
     return runtime
 
 

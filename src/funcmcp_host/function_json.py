@@ -53,7 +53,7 @@ def _read(file: Path) -> FunctionFolder:
         content = read_json(file)
         bindings = content.get("bindings")
         if not isinstance(bindings, list) or not bindings:
-            raise FolderError(f"{_FILE_NAME} has no bindings.")
+            raise FolderError(f"{_FILE_NAME} has no bindings. Add a list with a trigger.")
         if not all(isinstance(binding, dict) for binding in bindings):
             raise FolderError(f"{_FILE_NAME}: each of the bindings must be an object.")
         script = _script(folder, content.get("scriptFile"))
@@ -74,7 +74,7 @@ def _script(folder: Path, name: Any) -> str:
     if isinstance(name, str) and name:
         path = folder / name
         if not is_file(path):
-            raise FolderError(f'{_FILE_NAME}: "scriptFile" is {name}, which does not exist.')
+            raise FolderError(f'{_FILE_NAME}: "scriptFile" is {name}, which does not exist. Correct the path.')
         return str(path.resolve())
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _FILE_NAME)
     if len(files) != 1:

@@ -107,10 +107,13 @@ class HandlerProgram:
         """
         program = f"The custom handler {self.name}"
         if exit_code is not None:
-            return f"{program} ended before it listened on port {port} (exit code {exit_code})."
+            return (
+                f"{program} ended before it listened on port {port} (exit code {exit_code}). Its output is in the log."
+            )
         return (
-            f"{program} does not listen on 127.0.0.1:{port} after {seconds:g} s. It is ended. If it needs more time, "
-            "set customHandler.initializationTimeout in host.json."
+            f"{program} does not listen on 127.0.0.1:{port} after {seconds:g} s. It is ended. Listen on the port in "
+            "FUNCTIONS_CUSTOMHANDLER_PORT. If the program needs more time, set customHandler.initializationTimeout in "
+            "host.json."
         )
 
 
@@ -126,7 +129,7 @@ def read_program(app: App, *, forwards: bool = True) -> HandlerProgram:
     """
     handler = at(app.host, "customHandler")
     if handler is None:
-        raise FolderError(f"{app.folder} has no customHandler in host.json.")
+        raise FolderError(f"{app.folder} has no customHandler in host.json. Add one, or name another folder.")
     description = at(handler, "description")
     worker_path = at(description, "defaultWorkerPath")
     arguments = [str(at(description, "defaultExecutablePath")), *_texts(at(description, "arguments"))]
@@ -134,7 +137,8 @@ def read_program(app: App, *, forwards: bool = True) -> HandlerProgram:
     arguments += _texts(at(description, "workerArguments"))
     port = at(handler, "port")
     if port is not None and (not _PORT.fullmatch(str(port)) or int(port) > _MAX_PORT):
-        raise FolderError(f"host.json: customHandler.port is {quote(repr(port))}, which is not the number of a port.")
+        text = f"{quote(repr(port))}, which is not the number of a port"
+        raise FolderError(f"host.json: customHandler.port is {text}. Write one such as 8000.")
     start_seconds = _start_seconds(at(handler, "initializationTimeout"))
     refused = _REFUSED | _OF_FORWARDING if forwards else _REFUSED
     for breach in breaches_of(app):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import Context, MCPError, MCPServer, Principal, ProtocolOptions, ToolError
+from funcmcp import Context, MCPError, MCPServer, Principal, ProtocolOptions, ToolError, compat
 from funcmcp.auth import APIKeys
 from funcmcp.client import CallToolResult, Client, GetPromptResult, ReadResourceResult
 from tests import schemas
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, MutableMapping
+
     from funcmcp.middleware import CallNext, Reply, RequestContext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
@@ -207,3 +209,37 @@ async def test_a_tool_that_runs_as_a_task_runs_within_a_direct_call() -> None:
         return "done"
 
     assert (await mcp.call_tool("report")).text == "done"
+
+
+def fetch() -> str:
+    return "soup"
+
+
+async def call(mcp: MCPServer) -> None:
+    await mcp.call_tool("add", {"a": 1, "b": 2})
+
+
+async def list_tools(mcp: MCPServer) -> None:
+    await mcp.list_tools()
+
+
+async def serve_a_request(mcp: MCPServer) -> None:
+    async def never() -> dict[str, object]:
+        raise AssertionError
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        raise AssertionError(message)
+
+    headers = [(b"host", b"127.0.0.1")]
+    await mcp({"type": "http", "method": "GET", "path": "/mcp", "headers": headers, "query_string": b""}, never, send)
+
+
+@pytest.mark.parametrize("use", [call, list_tools, serve_a_request])
+@pytest.mark.parametrize(
+    "make", [shop, lambda: compat.FastMCP("shop", tools=[fetch]), lambda: compat.MCPServer("shop")]
+)
+def test_an_event_loop_of_another_library_is_refused_with_the_remedy(
+    make: Callable[[], MCPServer], use: Callable[[MCPServer], Coroutine[object, object, None]]
+) -> None:
+    with pytest.raises(RuntimeError, match=r"^funcmcp needs a running event loop of asyncio\. trio is not supported"):
+        use(make()).send(None)

@@ -158,7 +158,13 @@ def test_a_name_that_the_trigger_does_not_have_is_an_error_with_what_was_meant()
             "{mcptoolargs.Name}",
             "'{mcptoolargs.Name}' has no value for 'Name': write 'name', in this case of letters.",
         ),
-        ("{mcptoolargs.town}", "'{mcptoolargs.town}' names the argument 'town', which the function does not declare."),
+        (
+            "{mcptoolargs.town}",
+            (
+                "'{mcptoolargs.town}' names the argument 'town', which the function does not declare. "
+                "Add it to the properties of the trigger."
+            ),
+        ),
     ],
 )
 def test_what_is_probably_not_meant_is_a_warning(text: str, warning: str) -> None:

@@ -139,7 +139,7 @@ def test_folders_that_are_not_function_apps(tmp_path: Path) -> None:
         read_folder(tmp_path, {})
     (tmp_path / "hello").mkdir()
     (tmp_path / "hello" / "function.json").write_text("{}")
-    with pytest.raises(FolderError, match=r"no function_app\.py\. The app has function\.json files"):
+    with pytest.raises(FolderError, match=r"no function_app\.py\. Its function\.json files are of an older"):
         read_folder(tmp_path, {"FUNCTIONS_WORKER_RUNTIME": "python"})
 
 

@@ -57,11 +57,14 @@ def test_the_code_is_the_file_that_the_functions_host_would_take(
     ("content", "error"),
     [
         ("{", "function.json, line 1, column 2: "),
-        ({"bindings": []}, "function.json has no bindings."),
-        ({}, "function.json has no bindings."),
+        ({"bindings": []}, "function.json has no bindings. Add a list with a trigger."),
+        ({}, "function.json has no bindings. Add a list with a trigger."),
         ({"bindings": [BINDING, 1]}, "function.json: each of the bindings must be an object."),
         ({"bindings": [BINDING], "scriptFile": "a" * 5000}, 'function.json: "scriptFile" is aaa'),
-        ({"bindings": [BINDING], "scriptFile": "no.py"}, 'function.json: "scriptFile" is no.py, which does not exist.'),
+        (
+            {"bindings": [BINDING], "scriptFile": "no.py"},
+            'function.json: "scriptFile" is no.py, which does not exist. Correct',
+        ),
     ],
 )
 def test_a_file_that_can_not_be_used_is_named(content: Any, error: str, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def run(*command: str) -> str:
     ("file", "plugins", "count"),
     [
         ("pytest_asyncio_loops.py", ["-p", "no:anyio", "-o", "asyncio_default_fixture_loop_scope=function"], 4),
+        ("pytest_asyncio_compat.py", ["-p", "no:anyio", "-o", "asyncio_default_fixture_loop_scope=function"], 4),
         ("anyio_loops.py", ["-p", "no:asyncio"], 2),
         ("starlette_loops.py", ["-p", "no:asyncio", "-p", "no:anyio"], 2),
     ],

@@ -29,6 +29,7 @@ from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.routes import Routes
+from funcmcp._server.run import require_asyncio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -219,6 +220,7 @@ class DirectCalls:
         self, method: str, params: dict[str, Any], principal: Principal | None, *, every_version: bool = False
     ) -> dict[str, Any]:
         """Send a request of a principal or, if that is None, of the author; return the result or raise MCPError."""
+        require_asyncio()
         server, request = self._server, Request(1, method, params)
         client = ConnectedClient(server.revisions[server.supported[0]], {}, {})
         if principal is None:

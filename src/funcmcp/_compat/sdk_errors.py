@@ -44,7 +44,7 @@ class UrlElicitationRequiredError(McpError):
     """
 
     def __init__(self, elicitations: Sequence[Any], message: str | None = None) -> None:
-        self.elicitations = list(elicitations)
+        self.elicitations: list[Any] = list(elicitations)
         pages = [page.model_dump(by_alias=True, exclude_none=True) for page in elicitations]
         plural = "s" if len(pages) > 1 else ""
         text = f"URL elicitation{plural} required" if message is None else message

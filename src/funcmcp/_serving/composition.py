@@ -624,6 +624,7 @@ class ServerRuntime(HTTPRuntime):
     def on_first_request(self, address: str | None) -> None:
         """Begin and warn if the application around the server does not run its lifespan."""
         if not self.has_begun:
+            require_asyncio()
             self.begin()
             if self.services.has_app_scope or self.services.lifespans or not isinstance(self.server.bus, LocalBus):
                 warn_of_missing_lifespan(self.name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at, prefix_in
 from funcmcp_cli.doctor.ignore_file import excluding_line
-from funcmcp_cli.doctor.project import Finding, Project
+from funcmcp_cli.doctor.project import Finding, Project, counted
 from funcmcp_cli.token_costs import MANY_TOKENS
 from funcmcp_host.app_rules.trigger_rules import unreadable
 
@@ -30,7 +30,7 @@ def check_code(project: Project) -> Iterator[Finding]:
         if code.servers:
             yield Finding("ok", subject, f"has the server {code.servers[0].name}.")
         else:
-            yield Finding("error", subject, "has no MCPServer for the custom handler to serve.")
+            yield Finding("error", subject, "has no MCPServer for the custom handler to serve. Create one.")
     elif not code.has_app:
         yield Finding("error", subject, "has no FunctionApp. Add app = funcmcp.azure.http_app(mcp) to function_app.py.")
     elif not project.triggers and not project.endpoints and not (project.http_triggers and code.servers):
@@ -38,7 +38,7 @@ def check_code(project: Project) -> Iterator[Finding]:
             "error", subject, "has no MCP server in its app. Make the app with funcmcp.azure.http_app or trigger_app."
         )
     else:
-        yield Finding("ok", subject, f"has an app with {len(code.functions)} functions.")
+        yield Finding("ok", subject, f"has an app with {counted(len(code.functions), 'function')}.")
 
 
 def check_start(project: Project) -> Iterator[Finding]:

@@ -128,19 +128,23 @@ def check_settings(project: Project) -> Iterator[Finding]:
     """Check the settings that could stop the app, or allow any caller."""
     subject = "local.settings.json"
     if subject in project.errors:
-        yield Finding("error", subject, f"cannot be read: {project.errors[subject]}.")
+        yield Finding("error", subject, f"cannot be read: {project.errors[subject]}. Correct the JSON there.")
     elif subject not in project.documents:
-        yield Finding("warning", subject, "is missing. `func start` needs FUNCTIONS_WORKER_RUNTIME in it.")
+        yield Finding(
+            "warning", subject, "is missing. Write it with FUNCTIONS_WORKER_RUNTIME, which `func start` needs."
+        )
     else:
         faults = list(_setting_faults(project))
-        yield from faults or [Finding("ok", subject, "has settings that the app can get.")]
+        yield from faults or [Finding("ok", subject, "can be read, and its settings can be variables.")]
 
 
 def _setting_faults(project: Project) -> Iterator[Finding]:
     settings = project.settings
     for name, value in settings.items():
         if not can_be_set(name, value):
-            yield Finding("error", "local.settings.json", f"has the setting {name!r}, which cannot be a variable.")
+            yield Finding(
+                "error", "local.settings.json", f"has the setting {name!r}, which cannot be a variable. Rename it."
+            )
     try:
         configured_keys(settings)
     except ValueError as error:
@@ -161,10 +165,11 @@ def check_ignore_files(
         lines = _ignored(project, name)
         missing = [entry for entry in entries if entry not in lines]
         if missing:
-            faults.append(Finding("warning", name, f"does not exclude {' and '.join(missing)}. Add a line for each."))
-    first, *others = entries_by_file
-    verb = f"and {others[0]} exclude" if others else "excludes"
-    yield from faults or [Finding("ok", first, f"{verb} this machine's settings.")]
+            advice = "Add that line." if len(missing) == 1 else "Add a line for each."
+            faults.append(Finding("warning", name, f"does not exclude {' and '.join(missing)}. {advice}"))
+    names = ", ".join(entries_by_file)
+    verb = "exclude" if len(entries_by_file) > 1 else "excludes"
+    yield from faults or [Finding("ok", names, f"{verb} this machine's settings.")]
 
 
 def _ignored(project: Project, name: str) -> set[str]:

@@ -47,7 +47,14 @@ def check_plain_files(folder: Path, *, has_triggers: bool) -> Iterator[Finding]:
     is_python = (folder / "function_app.py").is_file()
     yield from check_host(project)
     if has_triggers and any(folder.glob("*.csproj")) and at(project.host, "extensionBundle") is None:
-        yield Finding("warning", "extensionBundle", "is missing: the extensions of the .csproj file are not examined.")
+        yield Finding(
+            "warning",
+            "extensionBundle",
+            (
+                "is missing in host.json, and the extensions of the .csproj file are not examined. "
+                "Check that they have the MCP extension 1.5 or later."
+            ),
+        )
     yield from check_settings(project)
     if is_python:
         yield from _check_requirements(project)
@@ -58,8 +65,8 @@ def check_plain_files(folder: Path, *, has_triggers: bool) -> Iterator[Finding]:
 def _check_requirements(project: Project) -> Iterator[Finding]:
     subject = project.requirements_file
     if project.requirements is None:
-        yield Finding("error", subject, "is missing, and Azure installs nothing without it.")
+        yield Finding("error", subject, "is missing, and Azure installs nothing without it. Add azure-functions.")
     elif "azure-functions" not in project.requirements:
-        yield Finding("error", subject, "has no azure-functions.")
+        yield Finding("error", subject, "has no azure-functions. Add it.")
     else:
         yield Finding("ok", subject, "has azure-functions.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at
-from funcmcp_cli.doctor.project import Finding
+from funcmcp_cli.doctor.project import Finding, counted
 from funcmcp_host.app_rules.access_rules import is_open, levels_of
 from funcmcp_host.app_rules.handler_rules import invoked_functions
 from funcmcp_host.app_rules.table import breaches_of
@@ -30,7 +30,8 @@ def check_rules(app: App, breaches: Sequence[Breach] | None = None) -> Iterator[
         yield Finding(breach.rule.level, breach.subject, breach.text)
     broken = {breach.rule.group for breach in breaches}
     if app.mcp_functions and "triggers" not in broken and not dict(unreadable(app)):
-        yield Finding("ok", "triggers", f"of {len(app.mcp_functions)} functions are as Azure reads them.")
+        functions = counted(len(app.mcp_functions), "function")
+        yield Finding("ok", "triggers", f"of {functions} are as Azure reads them.")
     if app.mcp_functions and at(app.host, "extensionBundle") is not None and "settings" not in broken:
         yield Finding("ok", "extensionBundle", "has Azure's MCP extension.")
     if app.has_custom_handler and "handler" not in broken:

@@ -93,7 +93,12 @@ def _findings(host: FunctionsHost) -> Iterator[Finding]:
             "warning", _SUBJECT, f"has no MCP triggers. Whether its {host.summary} serve MCP is not examined."
         )
     else:
-        yield Finding("error", _SUBJECT, "has no MCP triggers that can be served, so clients would find nothing.")
+        yield Finding(
+            "error",
+            _SUBJECT,
+            "has no MCP triggers that can be served, so clients would find nothing. "
+            "Register one in function_app.py (a Blueprint with app.register_functions), or in main of package.json.",
+        )
 
 
 def _finding(left_out: LeftOut, *, is_mcp: bool) -> Finding:

@@ -78,7 +78,10 @@ def _open_webhook(app: App) -> Faults:
     if has_triggers and _webhook_level(app) == _ANONYMOUS:
         yield (
             "webhookAuthorizationLevel",
-            "is Anonymous, so any caller may use the triggers, unless App Service authentication is on.",
+            (
+                "is Anonymous, so any caller may use the triggers, unless App Service authentication is on. "
+                'Write "System", or turn that authentication on.'
+            ),
         )
 
 
@@ -100,13 +103,19 @@ def _open_endpoints(app: App) -> Faults:
 def _remark(app: App) -> str:
     if app.signs_in is False:
         return "The server has no sign-in (auth=) either, so any caller may use it. Add one, or the level function."
-    return "Whether the server itself or App Service authentication asks callers to sign in is not examined."
+    return (
+        "Neither a sign-in of the server nor App Service authentication is examined. "
+        "Set the level function if callers do not sign in."
+    )
 
 
 def _closed_sign_ins(app: App) -> Faults:
     for function in _http_endpoints(app):
         if _requires_tokens(app, function) and _level(function) != _ANONYMOUS:
-            yield "auth_level", "requires a key that clients who sign in do not have. Omit auth_level."
+            yield (
+                "auth_level",
+                f"of {function.name} requires a key that clients who sign in do not have. Omit auth_level.",
+            )
 
 
 RULES = (

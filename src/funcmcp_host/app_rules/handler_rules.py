@@ -141,8 +141,9 @@ def _missing_files(app: App) -> Faults:
     program = at(_description(app), "defaultExecutablePath")
     for name in _script_names(app):
         if not is_file(_working_folder(app) / name):
-            advice = " Run the build of the app first." if name.startswith(("dist", "build", "out")) else ""
-            yield "customHandler", f"starts {program} with {name}, which does not exist.{advice}"
+            is_built = name.startswith(("dist", "build", "out"))
+            advice = "Run the build of the app first." if is_built else "Correct the path in host.json."
+            yield "customHandler", f"starts {program} with {name}, which does not exist. {advice}"
 
 
 def _unknown_program(app: App) -> Faults:
@@ -150,7 +151,13 @@ def _unknown_program(app: App) -> Faults:
     if not isinstance(program, str) or not program or "%" in program:
         return
     if not is_file(_working_folder(app) / program) and shutil.which(program) is None:
-        yield "customHandler", f"starts {program}, which is neither a file of the app nor on the PATH here."
+        yield (
+            "customHandler",
+            (
+                f"starts {program}, which is neither a file of the app nor on the PATH here. "
+                "Build the program, or correct defaultExecutablePath in host.json."
+            ),
+        )
 
 
 def _working_folder(app: App) -> Path:
@@ -210,7 +217,7 @@ def _other_bindings(app: App) -> Faults:
                 f"{function.name}/function.json",
                 (
                     "gets invocations as JSON on Azure: only functions with an HTTP trigger and an http output, and "
-                    "with no other binding, get requests. Leave these two."
+                    "with no other binding, get requests. Keep only these two for a server of MCP."
                 ),
             )
 
@@ -218,7 +225,13 @@ def _other_bindings(app: App) -> Faults:
 def _missing_triggers(app: App) -> Faults:
     broken = any(folder.error for folder in app.folders) or bool(invoked_functions(app))
     if app.has_custom_handler and forwarding(app.host) == "triggers" and not trigger_levels(app) and not broken:
-        yield "function.json", "is missing: without an HTTP trigger in one, no request reaches the handler."
+        yield (
+            "function.json",
+            (
+                "is missing: without an HTTP trigger in one, no request reaches the handler. "
+                f'Add one, or "configurationProfile": "{SELF_HOSTED_PROFILE}" in host.json.'
+            ),
+        )
 
 
 def _routes_as_json(app: App) -> Faults:
@@ -229,8 +242,8 @@ def _routes_as_json(app: App) -> Faults:
             yield (
                 f"{function.name}/function.json",
                 (
-                    "has a route for many paths, whose requests the program gets as JSON. A server of MCP needs "
-                    f'"configurationProfile": "{SELF_HOSTED_PROFILE}" in host.json.'
+                    "has a route for many paths, whose requests the program gets as JSON. For a server of MCP, add "
+                    f'"configurationProfile": "{SELF_HOSTED_PROFILE}" to host.json.'
                 ),
             )
 

@@ -28,7 +28,7 @@ _HOST_JSON = "https://learn.microsoft.com/azure/azure-functions/functions-host-j
 
 def _other_versions(app: App) -> Faults:
     if app.host and at(app.host, "version") != "2.0":
-        yield "host.json", 'must have "version": "2.0".'
+        yield "host.json", 'has no "version": "2.0", without which the Functions host stops at its start. Add it.'
 
 
 def _other_runtimes(app: App) -> Faults:
@@ -68,7 +68,7 @@ def _bundle(app: App, level: Level) -> Faults:
 def _judged_bundle(bundle: object) -> tuple[Level | None, str]:
     """Return what is wrong with a bundle of an app with MCP triggers, and how much; None if nothing is."""
     if bundle is None:
-        return "error", f"is missing in host.json. MCP triggers need {_recommended(BUNDLE)}."
+        return "error", f"is missing in host.json, and MCP triggers need it. Add {_recommended(BUNDLE)}."
     identity = str(at(bundle, "id"))
     if identity.lower() == _EXPERIMENTAL:
         return "warning", f"{identity} may have an MCP extension before 1.5. Use {_recommended(BUNDLE)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -27,6 +28,13 @@ app_log = logging.getLogger("funcmcp.app")
 _EXIT_SECONDS = 2.0
 _OUTPUT_SECONDS = 0.2
 """How long the last lines of a process that has ended may take."""
+
+_ADVICE = {
+    errno.ENOENT: " Correct its path, or build or install it.",
+    errno.EACCES: " Make its file executable.",
+    errno.ENOEXEC: " Build it for this system.",
+}
+"""By the reason why a program can't be started, what to do."""
 
 _MAX_LINE = 8192
 _CHUNK = 65536
@@ -118,7 +126,8 @@ class ChildProcess:
                 pass_fds=pass_fds,
             )
         except OSError as error:
-            raise LoadFailed(f"{self._command.arguments[0]} can't be started: {error.strerror}.") from error
+            advice = _ADVICE.get(error.errno or 0, "")
+            raise LoadFailed(f"{self._command.arguments[0]} can't be started: {error.strerror}.{advice}") from error
         if self._process.stdout is not None:
             self._output = asyncio.create_task(_log_output(self._process.stdout))
 

@@ -123,8 +123,8 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
                 }
             ),
             (
-                "warning access: needs no key (host.json: {*route}: anonymous). Whether the server itself or App "
-                "Service authentication asks callers to sign in is not examined."
+                "warning access: needs no key (host.json: {*route}: anonymous). Neither a sign-in of the server nor "
+                "App Service authentication is examined. Set the level function if callers do not sign in."
             ),
         ),
         (
@@ -137,8 +137,8 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
                 },
             ),
             (
-                "warning access: needs no key (mcp/function.json: anonymous). Whether the server itself or App Service "
-                "authentication asks callers to sign in is not examined."
+                "warning access: needs no key (mcp/function.json: anonymous). Neither a sign-in of the server nor "
+                "App Service authentication is examined. Set the level function if callers do not sign in."
             ),
         ),
         (
@@ -159,7 +159,10 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
         ),
         (
             handler({**PROFILE, "customHandler": {"description": {"defaultExecutablePath": "bin/gone"}}}),
-            "warning customHandler: starts bin/gone, which is neither a file of the app nor on the PATH here.",
+            (
+                "warning customHandler: starts bin/gone, which is neither a file of the app nor on the PATH here. "
+                "Build the program, or correct defaultExecutablePath in host.json."
+            ),
         ),
         (
             handler({**PROXYING, "customHandler": {"description": {"defaultExecutablePath": "sh"}}}),
@@ -187,7 +190,10 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
         ),
         (
             handler(PROXYING),
-            "error function.json: is missing: without an HTTP trigger in one, no request reaches the handler.",
+            (
+                "error function.json: is missing: without an HTTP trigger in one, no request reaches the handler. "
+                'Add one, or "configurationProfile": "mcp-custom-handler" in host.json.'
+            ),
         ),
         (
             handler(
@@ -200,7 +206,7 @@ def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: di
         ),
         (
             handler(PROFILE, **{".gitignore": ""}),
-            "warning .gitignore: does not exclude local.settings.json. Add a line for each.",
+            "warning .gitignore: does not exclude local.settings.json. Add that line.",
         ),
     ],
 )
@@ -259,7 +265,7 @@ def test_a_plain_app_without_faults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "fault"),
     [
-        (plain(**{"host.json": {"version": "2.0"}}), "error extensionBundle: is missing in host.json."),
+        (plain(**{"host.json": {"version": "2.0"}}), "error extensionBundle: is missing in host.json, and"),
         (
             plain(**{"host.json": {"version": "2.0", "extensionBundle": {**BUNDLE, "version": "[2.*, 3.0.0)"}}}),
             "error extensionBundle: has a range without the MCP extension 1.5.",
@@ -284,7 +290,7 @@ def test_a_plain_app_without_faults(tmp_path: Path) -> None:
             ),
             "warning webhookAuthorizationLevel: is Anonymous, so any caller may use the triggers,",
         ),
-        (plain(**{"requirements.txt": "requests"}), "error requirements.txt: has no azure-functions."),
+        (plain(**{"requirements.txt": "requests"}), "error requirements.txt: has no azure-functions. Add it."),
         (plain(**{".funcignore": "local.settings.json"}), "warning .funcignore: does not exclude .venv."),
         (plain(**{".gitignore": ""}), "warning .gitignore: does not exclude local.settings.json."),
         (
@@ -295,7 +301,7 @@ def test_a_plain_app_without_faults(tmp_path: Path) -> None:
                     )
                 }
             ),
-            "error the app: has no MCP triggers that can be served, so clients would find nothing.",
+            "error the app: has no MCP triggers that can be served, so clients would find nothing. Register one in",
         ),
         (
             plain(**{"function_app.py": PYTHON_APP + "\n\n@app.route(route='mcp')\ndef mcp(req): return 'x'\n"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -222,11 +223,11 @@ CASES: dict[str, tuple[Files, str]] = {
     ),
     "sign-in-keys": (
         function_app(SIGN_IN),
-        "error auth_level: requires a key that clients who sign in do not have. Omit auth_level.",
+        "error auth_level: of mcp requires a key that clients who sign in do not have. Omit auth_level.",
     ),
     "host-version": (
         function_app(ONE_TOOL, host__json={"extensionBundle": BUNDLE}),
-        'error host.json: must have "version": "2.0".',
+        'error host.json: has no "version": "2.0", without which the Functions host stops at its start. Add it.',
     ),
     "worker-runtime": (
         function_app(ONE_TOOL, local__settings__json={"Values": {}}),
@@ -234,7 +235,7 @@ CASES: dict[str, tuple[Files, str]] = {
     ),
     "bundle": (
         function_app(ONE_TOOL, host__json={"version": "2.0"}),
-        'error extensionBundle: is missing in host.json. MCP triggers need "extensionBundle": {"id": ',
+        'error extensionBundle: is missing in host.json, and MCP triggers need it. Add "extensionBundle": {"id": ',
     ),
     "bundle-range": (
         function_app(ONE_TOOL, host__json={"version": "2.0", "extensionBundle": {**BUNDLE, "version": "[4.*, 5.0.0)"}}),
@@ -365,6 +366,25 @@ def test_each_other_rule_is_found_by_both_halves_of_doctor_and_by_the_host(
     files, text = CASES[rule]
     lines = JUDGES[judge](tmp_path, files)
     assert [line for line in lines if line.startswith(text)], lines
+
+
+_VERBS = "add|build|correct|keep|leave|name|omit|remove|rename|run|set|use|write"
+DOING = re.compile(rf"[.,:] (?i:{_VERBS})\b")
+"""A sentence that says what to do."""
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_each_finding_says_what_to_do(rule: str, tmp_path: Path) -> None:
+    files, text = CASES[rule]
+    (line,) = [line for line in without_funcmcp(tmp_path, files) if line.startswith(text)]
+    assert DOING.search(line), line
+
+
+def test_each_finding_about_triggers_says_what_to_do(tmp_path: Path) -> None:
+    functions = {name: bindings for name, bindings, _ in TRIGGERS.values()}
+    lines = without_funcmcp(tmp_path, function_app(code_of(functions)))
+    lines = [line for line in lines if line.startswith(tuple(text for _, _, text in TRIGGERS.values()))]
+    assert not [line for line in lines if not DOING.search(line)]
 
 
 def test_no_rule_is_without_a_case() -> None:

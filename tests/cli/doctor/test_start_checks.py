@@ -98,7 +98,10 @@ def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
     (folder / "function_app.py").write_text("import azure.functions as func\napp = func.FunctionApp()\n")
     assert rows(folder)["the app"] == (
         "error",
-        "has no MCP triggers that can be served, so clients would find nothing.",
+        (
+            "has no MCP triggers that can be served, so clients would find nothing. "
+            "Register one in function_app.py (a Blueprint with app.register_functions), or in main of package.json."
+        ),
     )
 
 

@@ -22,6 +22,7 @@ from funcmcp_host.durable.store import Store
 from funcmcp_host.invocation import Trigger
 from funcmcp_host.served import FunctionsHost
 from tests.functions_host.durable.orchestrations import HOST, PYTHON, Running, python_app, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -254,7 +255,7 @@ async def test_the_port_of_the_libraries_has_a_secret(app: Running) -> None:
     for head in (b"POST / HTTP/1.1", b"POST /durabletask/orchestrators/chain HTTP/1.1"):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head + b"\r\nHost: localhost\r\nContent-Length: 60000000\r\n\r\n{")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert (await reader.readline()).split()[1] == b"404"  # nothing waits for the body
         writer.close()
 

@@ -73,6 +73,16 @@ async def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None
     await process.aclose()
 
 
+async def test_the_advice_about_a_program_names_what_is_wrong_with_it(tmp_path: Path) -> None:
+    program = tmp_path / "handler"
+    program.write_text("#!/bin/sh\n")
+    for name, advice in (("gone", "Correct its path, or build or install it"), ("handler", "Make its file executable")):
+        process = ChildProcess(Command((str(tmp_path / name),), tmp_path, {}))
+        with pytest.raises(LoadFailed, match=rf"can't be started: .*\. {advice}\."):
+            await process.start([])
+        await process.aclose()
+
+
 def test_a_program_is_found_from_the_folder_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)

@@ -356,7 +356,7 @@ async def test_a_reload_lets_calls_finish_and_uses_the_new_program(tmp_path: Pat
 async def test_a_function_json_that_is_not_valid_leaves_its_function_out(tmp_path: Path) -> None:
     async with hosted(write_app(tmp_path / "app", functions={**FUNCTIONS, "Broken": []})) as host:
         assert [(left_out.function, left_out.reason) for left_out in host.left_out] == [
-            ("Broken", "function.json has no bindings.")
+            ("Broken", "function.json has no bindings. Add a list with a trigger.")
         ]
 
 

@@ -372,7 +372,10 @@ async def test_a_worker_that_leaves_the_index_to_the_host_has_no_functions(tmp_p
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("no-such-program --flag", "no-such-program can't be started: No such file or directory."),
+        (
+            "no-such-program --flag",
+            "no-such-program can't be started: No such file or directory. Correct its path",
+        ),
         ("dotnet 'app.dll", "The worker's command .* can't be read: No closing quotation."),
         ("  ", "The worker's command is empty."),
     ],
