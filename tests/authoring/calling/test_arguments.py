@@ -527,6 +527,22 @@ async def test_defaults_and_aliases_reach_the_function() -> None:
     assert (await call(tool, given))["structuredContent"] == {"a": 1, "b": 2, "c": 3, "d": None, "e": "e"}
 
 
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (Annotated[str | None, Field(default=None, description="The order")], "date"),
+        (Annotated[int | None, Field(5, ge=3)], None),
+        (Annotated[list[int], Field(default_factory=list)], [2]),
+    ],
+)
+async def test_a_parameter_s_default_takes_the_place_of_that_of_its_annotation(annotation: Any, default: Any) -> None:
+    def search(sort: Any = default) -> dict[str, Any]:
+        return {"sort": sort}
+
+    search.__annotations__["sort"] = annotation
+    assert (await call(search))["structuredContent"] == {"sort": default}
+
+
 async def test_the_first_of_several_names_is_shown_and_all_are_taken() -> None:
     def tool(a: Annotated[int, Field(validation_alias=AliasChoices("one", "uno"))]) -> int:
         return a

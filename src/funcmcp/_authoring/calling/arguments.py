@@ -280,10 +280,25 @@ def _typed_dict(parameters: Sequence[Parameter]) -> Any:
         if is_field(parameter.default):
             hint = Annotated[hint, parameter.default]
             has_default = False
-        if has_default or any(is_field(mark) and not mark.is_required() for mark in marks_of(hint)):
+        marks = [mark for mark in marks_of(hint) if is_field(mark) and not mark.is_required()]
+        if has_default and marks:
+            hint = Annotated[hint, _field_of(parameter.default, marks[-1])]
+        if has_default or marks:
             hint = NotRequired[hint]
         hints[parameter.name] = hint
     return TypedDict("Arguments", hints)  # type: ignore[operator]
+
+
+def _field_of(default: Any, mark: Any) -> Any:
+    """Return a field whose default takes the place of the one that an annotation has, as in models of pydantic.
+
+    Args:
+        default: The default of the parameter.
+        mark: The field in the annotation. Pydantic takes a default or a factory for one type, not both.
+    """
+    if mark.default_factory is None:
+        return type(mark)(default=default)
+    return type(mark)(default_factory=lambda: default)
 
 
 def is_field(value: Any) -> bool:
