@@ -63,4 +63,5 @@ def test_a_trace_is_passed_on_unless_telemetry_is_off() -> None:
             assert inject_trace_context() is None
     finally:
         detach(token)
-    assert extract_trace_context(PARENT) is get_current()
+    with temporary_settings(telemetry_mode="off"):
+        assert extract_trace_context(PARENT) is get_current()
