@@ -10,7 +10,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from funcmcp.compat import Context, FastMCP, fastmcp
+from funcmcp.compat import Context, FastMCP
+from funcmcp.compat.fastmcp.utilities.tests import temporary_settings
 from funcmcp.testing import Client
 
 
@@ -77,10 +78,7 @@ async def test_a_server_that_is_traced_has_no_further_spans(exporter: InMemorySp
 
 
 @pytest.mark.parametrize(("mode", "continues"), [("propagation_only", True), ("off", False)])
-async def test_a_mode_of_the_process_makes_no_spans(
-    mode: str, continues: bool, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fastmcp.settings, "telemetry_mode", mode)
+async def test_a_mode_of_the_process_makes_no_spans(mode: str, continues: bool, exporter: InMemorySpanExporter) -> None:
     traces: list[int] = []
     mcp = FastMCP("spans")
 
@@ -88,8 +86,9 @@ async def test_a_mode_of_the_process_makes_no_spans(
     async def work() -> None:
         traces.append(trace.get_current_span().get_span_context().trace_id)
 
-    async with Client(mcp) as client:
-        meta = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-        await client.call_tool("work", meta=meta)
+    with temporary_settings(telemetry_mode=mode):
+        async with Client(mcp) as client:
+            meta = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+            await client.call_tool("work", meta=meta)
     assert exporter.get_finished_spans() == ()
     assert traces == [0x4BF92F3577B34DA6A3CE929D0E0E4736 if continues else 0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.compat import fastmcp
 from funcmcp.compat.fastmcp.telemetry import (
     extract_trace_context,
     get_tracer,
@@ -13,6 +12,7 @@ from funcmcp.compat.fastmcp.telemetry import (
     suppress_fastmcp_telemetry,
     telemetry_mode,
 )
+from funcmcp.compat.fastmcp.utilities.tests import temporary_settings
 
 PARENT = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
 
@@ -40,14 +40,14 @@ def test_spans_are_made_unless_the_environment_disables_them(
 @pytest.mark.parametrize(
     ("setting", "within"), [("native", "propagation_only"), ("propagation_only", "propagation_only"), ("off", "off")]
 )
-def test_a_block_suppresses_spans_and_no_more(setting: str, within: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fastmcp.settings, "telemetry_mode", setting)
-    with suppress_fastmcp_telemetry():
-        assert (telemetry_mode(), native_spans_enabled()) == (within, False)
-    assert telemetry_mode() == setting
+def test_a_block_suppresses_spans_and_no_more(setting: str, within: str) -> None:
+    with temporary_settings(telemetry_mode=setting):
+        with suppress_fastmcp_telemetry():
+            assert (telemetry_mode(), native_spans_enabled()) == (within, False)
+        assert telemetry_mode() == setting
 
 
-def test_a_trace_is_passed_on_unless_telemetry_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_is_passed_on_unless_telemetry_is_off() -> None:
     from opentelemetry.context import attach, detach, get_current
     from opentelemetry.trace import get_current_span
 
@@ -59,8 +59,9 @@ def test_a_trace_is_passed_on_unless_telemetry_is_off(monkeypatch: pytest.Monkey
     try:
         assert inject_trace_context({"other": 1}) == {"other": 1, **PARENT}
         assert extract_trace_context(PARENT) is get_current()
-        monkeypatch.setattr(fastmcp.settings, "telemetry_mode", "off")
-        assert inject_trace_context() is None
+        with temporary_settings(telemetry_mode="off"):
+            assert inject_trace_context() is None
     finally:
         detach(token)
-    assert extract_trace_context(PARENT) is get_current()
+    with temporary_settings(telemetry_mode="off"):
+        assert extract_trace_context(PARENT) is get_current()

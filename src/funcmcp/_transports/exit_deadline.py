@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _ALARM_SECONDS = 0.5
+_REPORT_SECONDS = 2
+"""Seconds that the thread has for its line and the streams, which a stuck thread may hold."""
 
 
 def start_exit_deadline(seconds: float | None = None) -> Callable[[], None]:
@@ -58,6 +60,7 @@ def _set_alarm(seconds: float) -> None:
 def _exit_unless(cancelled: threading.Event, seconds: float) -> None:
     if cancelled.wait(seconds):
         return
+    _set_alarm(_REPORT_SECONDS)  # this thread runs, so nothing holds the interpreter's lock
     # sys.stderr has a lock, which a stuck thread may hold.
     os.write(2, _line(_reason()).encode("utf-8", "backslashreplace"))
     for stream in (sys.stdout, sys.stderr):
