@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp_cli.client_rules.rules import RULES
+from scripts.generated_part import with_part
 
 if TYPE_CHECKING:
     from funcmcp_cli.client_rules.rules import Loss, Rule
@@ -23,7 +24,6 @@ _TITLES: dict[Loss, str] = {
 _THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:issues|pull)/(\d+)")
 _PACKAGE = re.compile(r"https://pypi\.org/project/([^/]+)/([^/]+)/")
 _HOST = re.compile(r"https://([^/]+)/")
-_BEGIN, _END = "<!-- rules: begin, written by make reference -->", "<!-- rules: end -->"
 
 
 def tables() -> str:
@@ -60,9 +60,7 @@ def _text(sentences: str) -> str:
 
 def with_tables(page: str) -> str:
     """Return a page with the tables between its markers."""
-    head, _, rest = page.partition(_BEGIN)
-    _, _, tail = rest.partition(_END)
-    return f"{head}{_BEGIN}\n\n{tables()}\n{_END}{tail}"
+    return with_part(page, "rules", tables())
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp_host.return_contracts import CONTRACTS
+from scripts.generated_part import with_part
 
 if TYPE_CHECKING:
     from funcmcp_host.return_contracts import ReturnContract
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "functions-host.md"
-_BEGIN, _END = "<!-- returns: begin, written by make reference -->", "<!-- returns: end -->"
 
 
 def table() -> str:
@@ -32,9 +32,7 @@ def _row(contract: ReturnContract) -> str:
 
 def with_table(page: str) -> str:
     """Return a page with the table between its markers."""
-    head, _, remaining = page.partition(_BEGIN)
-    _, _, tail = remaining.partition(_END)
-    return f"{head}{_BEGIN}\n\n{table()}\n\n{_END}{tail}"
+    return with_part(page, "returns", table())
 
 
 if __name__ == "__main__":

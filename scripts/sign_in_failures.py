@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from funcmcp._oauth_proxy.failures import FAILURES
+from scripts.generated_part import with_part
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "sign-in-troubleshooting.md"
-_BEGIN, _END = "<!-- failures: begin, written by make reference -->", "<!-- failures: end -->"
 
 
 def table() -> str:
@@ -22,9 +22,7 @@ def table() -> str:
 
 def with_table(page: str) -> str:
     """Return a page with the table between its markers."""
-    head, _, remaining = page.partition(_BEGIN)
-    _, _, tail = remaining.partition(_END)
-    return f"{head}{_BEGIN}\n\n{table()}\n\n{_END}{tail}"
+    return with_part(page, "failures", table())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import pytest
 
 from funcmcp_host.served import FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app
-from tests.functions_host.test_routes import Request, body_of, send
+from tests.functions_host.host_requests import HostRequest
+from tests.functions_host.test_routes import body_of, send
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -76,17 +77,17 @@ async def test_a_function_at_the_root_replaces_the_page(tmp_path: Path) -> None:
 async def test_probes_send_no_key_and_the_address_of_the_machine(tmp_path: Path) -> None:
     key = "k" * 16
     async with served(write_app(tmp_path, TOOL), "0.0.0.0", FUNCMCP_HOST_KEYS=f"default={key}") as host:
-        assert (await host.exchange(Request("GET", "/", host="192.0.2.7:7071"))).status == 200
+        assert (await host.exchange(HostRequest("GET", "/", host="192.0.2.7:7071"))).status == 200
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
 async def test_the_health_endpoints_answer_probes_until_the_host_stops(path: str, tmp_path: Path) -> None:
     key = "k" * 16
     async with served(write_app(tmp_path, TOOL), "0.0.0.0", FUNCMCP_HOST_KEYS=f"default={key}") as host:
-        response = await host.exchange(Request("GET", path, host="192.0.2.7:7071"))
+        response = await host.exchange(HostRequest("GET", path, host="192.0.2.7:7071"))
         assert (response.status, body_of(response)) == (200, b"ok\n")
         host.drain()
-        response = await host.exchange(Request("GET", path, host="192.0.2.7:7071"))
+        response = await host.exchange(HostRequest("GET", path, host="192.0.2.7:7071"))
         assert response.status == (200 if path == "/livez" else 503)
 
 

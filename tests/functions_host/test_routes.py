@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp._transports.http.messages import HttpRequest
 from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app, write_node_app
+from tests.functions_host.host_requests import HostRequest
 from tests.nodejs import node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp._transports.http.messages import HttpResponse, Received
+    from funcmcp._transports.http.messages import HttpResponse
 
 APP = '''
 import json
@@ -109,27 +109,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEFAULT, MASTER = "d" * 16, "M" * 16
 
 
-class Request(HttpRequest):
-    """A request whose path is one as clients send it."""
-
-    def __init__(self, method: str, path: str, query: str = "", body: bytes = b"", **headers: str) -> None:
-        pairs = {"host": "localhost:7071", **headers}
-        super().__init__(method, path, [(name.encode(), text.encode()) for name, text in pairs.items()], "127.0.0.1")
-        self._body = body
-        self._query_string = query
-
-    async def read(self, limit: int, received: Received | None = None) -> bytes:
-        return self._body
-
-    @property
-    def raw_path(self) -> str:
-        return self.path
-
-    @property
-    def query_string(self) -> str:
-        return self._query_string
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FunctionsHost]:
     folder = write_app(tmp_path_factory.mktemp("app"), APP)
@@ -142,7 +121,7 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Functi
 
 
 async def send(host: FunctionsHost, method: str, path: str, query: str = "", **more: Any) -> HttpResponse:
-    return await host.exchange(Request(method, path, query, **more))
+    return await host.exchange(HostRequest(method, path, query, **more))
 
 
 def body_of(response: HttpResponse) -> bytes:
@@ -294,7 +273,7 @@ async def test_what_is_not_a_trigger(host: FunctionsHost) -> None:
     assert (refused.status, dict(refused.headers)["allow"]) == (405, "PUT")
     for name, value, status in (("host", "evil.example", 421), ("origin", "https://evil.example", 403)):
         headers: dict[str, Any] = {name: value}
-        response = await host.exchange(Request("GET", "/api/orders/7", **headers))
+        response = await host.exchange(HostRequest("GET", "/api/orders/7", **headers))
         assert response.status == status
 
 
@@ -403,7 +382,7 @@ LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch
 async def test_a_page_of_another_site_runs_no_function(
     host: FunctionsHost, method: str, headers: dict[str, Any], status: int
 ) -> None:
-    response = await host.exchange(Request(method, "/api/plain", "", b"", **headers))
+    response = await host.exchange(HostRequest(method, "/api/plain", "", b"", **headers))
     assert response.status == status
     assert (b"--allow-cross-site" in body_of(response)) is (status == 403)
 
@@ -433,7 +412,7 @@ async def test_a_link_reaches_an_app_with_a_public_name(tmp_path: Path, monkeypa
     await host.start()
     try:
         assert (
-            await host.exchange(Request("GET", "/api/plain", "", b"", host="app.example.com", **LINK))
+            await host.exchange(HostRequest("GET", "/api/plain", "", b"", host="app.example.com", **LINK))
         ).status == 200
     finally:
         await host.aclose()

@@ -15,18 +15,18 @@ import pytest
 import pytest_asyncio
 
 from funcmcp._protocol.errors import MCPError
-from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.testing import Client
 from funcmcp_host.keys import KeysError
 from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp_host.workers.supervised import RestartPolicy
 from tests.functions_host.apps import KINDS, write_app
+from tests.functions_host.host_requests import HostRequest
 from tests.functions_host.workers.running import running_pids
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp._transports.http.messages import HttpResponse, Received
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -61,21 +61,12 @@ async def client(host: FunctionsHost, request: pytest.FixtureRequest) -> AsyncIt
         yield client
 
 
-class Post(HttpRequest):
+class Post(HostRequest):
     """A POST as a client of the Functions host sends it."""
 
     def __init__(self, message: object, path: str = PATH, query: str = "", **headers: str) -> None:
-        pairs = {"host": "localhost:7071", "content-type": "application/json", "accept": "*/*", **headers}
-        super().__init__("POST", path, [(name.encode(), value.encode()) for name, value in pairs.items()], "127.0.0.1")
-        self._body = json.dumps(message).encode()
-        self._query_string = query
-
-    async def read(self, limit: int, received: Received | None = None) -> bytes:
-        return self._body
-
-    @property
-    def query_string(self) -> str:
-        return self._query_string
+        fields = {"content-type": "application/json", "accept": "*/*", **headers}
+        super().__init__("POST", path, query, json.dumps(message).encode(), **fields)
 
 
 def request_of(method: str, params: Any = None) -> dict[str, Any]:

@@ -15,20 +15,20 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from funcmcp._transports.http.messages import HttpRequest
 from funcmcp_host.durable.app import DurableApp
 from funcmcp_host.durable.management import PATH
 from funcmcp_host.durable.store import Store
 from funcmcp_host.invocation import Trigger
 from funcmcp_host.served import FunctionsHost
 from tests.functions_host.durable.orchestrations import HOST, PYTHON, Running, python_app, running
+from tests.functions_host.host_requests import HostRequest
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp._transports.http.messages import HttpResponse, Received
+    from funcmcp._transports.http.messages import HttpResponse
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -45,33 +45,12 @@ async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running
         yield app
 
 
-class Request(HttpRequest):
-    """A request to the host."""
-
-    def __init__(self, method: str, path: str, query: str = "", body: bytes = b"", **headers: str) -> None:
-        pairs = {"host": "localhost:7071", **headers}
-        fields = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in pairs.items()]
-        super().__init__(method, path, fields, "127.0.0.1")
-        self._body = body
-        self._query_string = query
-
-    async def read(self, limit: int, received: Received | None = None) -> bytes:
-        return self._body
-
-    @property
-    def raw_path(self) -> str:
-        return self.path
-
-    @property
-    def query_string(self) -> str:
-        return self._query_string
-
-
 async def ask(
     server: FunctionsHost, method: str, path: str, query: str = "", body: object = None, **headers: str
 ) -> Any:
     data = b"" if body is None else json.dumps(body).encode()
-    response: HttpResponse = await server.exchange(Request(method, PATH + path, query, data, **headers))
+    fields = {name.replace("_", "-").lower(): value for name, value in headers.items()}
+    response: HttpResponse = await server.exchange(HostRequest(method, PATH + path, query, data, **fields))
     assert isinstance(response.body, bytes)
     return response.status, json.loads(response.body), dict(response.headers)
 
@@ -145,7 +124,7 @@ async def test_entities_are_deleted_over_http(app: Running) -> None:
 
 
 async def test_urls_of_a_check_status_response(app: Running) -> None:
-    response = await app.host.exchange(Request("POST", "/api/start/first_of"))
+    response = await app.host.exchange(HostRequest("POST", "/api/start/first_of"))
     assert isinstance(response.body, bytes)
     urls = json.loads(response.body)
     assert response.status == 202
@@ -201,7 +180,7 @@ async def test_requests_that_are_wrong_get_a_reason(
 
 
 async def test_a_body_must_be_json_and_an_event_needs_a_name(app: Running) -> None:
-    response = await app.host.exchange(Request("POST", f"{PATH}/orchestrators/chain", body=b"{"))
+    response = await app.host.exchange(HostRequest("POST", f"{PATH}/orchestrators/chain", body=b"{"))
     assert isinstance(response.body, bytes)
     assert (response.status, json.loads(response.body)["Message"]) == (400, "The body must be JSON.")
     status, urls, _ = await ask(app.host, "POST", "/orchestrators/first_of")
