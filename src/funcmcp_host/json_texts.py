@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.mappings import is_nested_deeper
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 MAX_DEPTH = 256
 """How deep objects and arrays may be nested: what copies, converts or writes a value needs a call for each level."""
@@ -35,21 +37,6 @@ def loads(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = No
     except RecursionError:
         raise NestingError from None
     opening: list[Any] = [b"[", b"{"] if isinstance(text, bytes) else ["[", "{"]
-    if sum(map(text.count, opening)) > MAX_DEPTH:
-        _check_depth(value)
+    if sum(map(text.count, opening)) > MAX_DEPTH and is_nested_deeper(value, MAX_DEPTH):
+        raise NestingError
     return value
-
-
-def _check_depth(value: Any) -> None:
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _containers_in(node)]
-        if not level:
-            return
-    raise NestingError
-
-
-def _containers_in(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    """Yield the objects and arrays that an object or an array has."""
-    children = node.values() if isinstance(node, dict) else node
-    return (child for child in children if isinstance(child, dict | list))

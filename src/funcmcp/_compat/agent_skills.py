@@ -136,10 +136,6 @@ class SkillManifestProvider(Provider):
         """Return whether a cache must not serve a resource, because its contents have to fit the entry."""
         return uri.startswith(SCHEME)
 
-    async def _skill_uris(self, uri: str | None = None) -> Sequence[str]:
-        uris = [uri_of_file(path, MANIFEST) for path in await self._manifests()]
-        return uris if uri is None else [item for item in uris if item == uri]
-
     async def _list_skill_entries(self, context: Any) -> Sequence[MCPSkill]:
         del context
         return [entry_of(path, manifest) for path, manifest in (await self._manifests()).items()]

@@ -50,7 +50,13 @@ _TEXTS = {
 class _Source:
     """Bytes, or a file that is read when a client gets it. The path may have variables of the environment and ``~``."""
 
-    def __init__(self, path: Any, data: bytes | None, format: str | None, annotations: Any) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        annotations: Any = None,
+    ) -> None:
         if not path and data is None:
             raise ValueError("Either path or data must be provided. Pass path= or data=.")
         if path and data is not None:
@@ -94,15 +100,6 @@ class Image(_Source, content.Image):
         ValueError: There is neither a path nor data, or there are both.
     """
 
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
-        format: str | None = None,
-        annotations: Any = None,
-    ) -> None:
-        super().__init__(path, data, format, annotations)
-
     def _get_mime_type(self) -> str:
         if self._format:
             return _IMAGES.get(self._format.lower(), f"image/{self._format.lower()}")
@@ -136,15 +133,6 @@ class Audio(_Source, content.Audio):
     Raises:
         ValueError: There is neither a path nor data, or there are both.
     """
-
-    def __init__(
-        self,
-        path: str | PathLike[str] | None = None,
-        data: bytes | None = None,
-        format: str | None = None,
-        annotations: Any = None,
-    ) -> None:
-        super().__init__(path, data, format, annotations)
 
     def _get_mime_type(self) -> str:
         if self._format:

@@ -1,11 +1,12 @@
-"""Dicts that have some of the members of a mapping."""
+"""Dicts that have some of the members of a mapping, and the depth of values of JSON."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,3 +30,18 @@ def without_none(members: Mapping[K, V | None]) -> dict[K, V]:
 def lower_names(members: Mapping[str, V]) -> dict[str, V]:
     """Return the members with their names in lower case."""
     return {name.lower(): value for name, value in members.items()}
+
+
+def is_nested_deeper(value: Any, limit: int) -> bool:
+    """Return whether the objects and arrays of a value of JSON are nested more than *limit* levels deep."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [container for container in level if type(container) is dict or type(container) is list]
+        if not level:
+            return False
+        level = list(chain.from_iterable(map(_children_of, level)))
+    return True
+
+
+def _children_of(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if type(container) is dict else container

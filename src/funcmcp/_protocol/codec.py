@@ -20,13 +20,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
+from funcmcp._objects.mappings import is_nested_deeper
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 MAX_DEPTH = 64
 _N, _I = b"NI"
@@ -72,8 +73,8 @@ def decode(json_text: bytes, nesting: int = MAX_DEPTH, values: int | None = None
         value = from_json(json_text, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidJSONError(_reason_for(str(error))) from None
-    if json_text.count(b"[") + json_text.count(b"{") > nesting:
-        _check_depth(value, nesting)
+    if json_text.count(b"[") + json_text.count(b"{") > nesting and is_nested_deeper(value, nesting):
+        raise InvalidJSONError(f"The JSON is nested more than {nesting} levels deep.")
     # from_json() silently keeps the last of two equal member names and turns 1e999 into Infinity. Encoding the value
     # again exposes both: a duplicate name shrinks the text, an overflow becomes "Infinity". This is cheaper than
     # walking the value. Where the quick comparison is inconclusive (escapes, odd white space), the slow parser decides.
@@ -225,21 +226,6 @@ def _well_formed_value(
     if isinstance(value, list | tuple):
         return [_well_formed_value(part, binary, fallback) for part in value]
     return value
-
-
-def _check_depth(value: Any, limit: int) -> None:
-    """Raise InvalidJSONError if a value is nested more than *limit* levels deep."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [container for container in level if type(container) is dict or type(container) is list]
-        if not level:
-            return
-        level = list(chain.from_iterable(map(_members, level)))
-    raise InvalidJSONError(f"The JSON is nested more than {limit} levels deep.")
-
-
-def _members(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return container.values() if type(container) is dict else container
 
 
 def _compare_outside_strings(encoded: bytes, json_text: bytes) -> None:

@@ -45,6 +45,11 @@ class Bundle:
     manifest: Mapping[str, Any]
     names: frozenset[str]
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the user, by their keys."""
+        return as_object(self.manifest.get("user_config"))
+
     def unpack(self) -> str:
         """Unpack the bundle, and return a sentence about it."""
         unpack(self.file, self.folder)
@@ -124,7 +129,6 @@ def _variables(
     missing: list[str],
 ) -> dict[str, str]:
     """Return the environment variables of the server, and add those that its user must give to *missing*."""
-    settings = as_object(bundle.manifest.get("user_config"))
     variables: dict[str, str] = {}
     for variable, template in templates.items():
         keys = _missing(bundle, str(template), values)
@@ -134,7 +138,7 @@ def _variables(
             variables[variable] = _filled(str(template), values)
         elif any(_is_required(bundle, key) for key in keys):
             missing.append(variable)
-    return {key: value for key, value in given.items() if key not in settings} | variables
+    return {key: value for key, value in given.items() if key not in bundle.settings} | variables
 
 
 def _config(bundle: Bundle) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def _values(bundle: Bundle, given: Mapping[str, str]) -> dict[str, list[str]]:
         "/": [os.sep],
     }
     fixed = dict(values)
-    for key, setting in as_object(bundle.manifest.get("user_config")).items():
+    for key, setting in bundle.settings.items():
         default = as_object(setting).get("default")
         if key in given:
             values[_SETTING + key] = [given[key]]
@@ -178,16 +182,15 @@ def _text(value: Any) -> str:
 
 def _missing(bundle: Bundle, template: str, values: Mapping[str, list[str]]) -> list[str]:
     """Return the keys of settings in a template that have no value."""
-    settings = as_object(bundle.manifest.get("user_config"))
     keys = [name.removeprefix(_SETTING) for name in _REFERENCE.findall(template) if name.startswith(_SETTING)]
     for key in keys:
-        if key not in settings:
+        if key not in bundle.settings:
             raise Failure(f"{bundle.file} is not valid: its command refers to {key!r}, which is not a setting.")
     return [key for key in keys if _SETTING + key not in values]
 
 
 def _is_required(bundle: Bundle, key: str) -> bool:
-    return as_object(as_object(bundle.manifest.get("user_config")).get(key)).get("required") is True
+    return as_object(bundle.settings.get(key)).get("required") is True
 
 
 def _filled(template: str, values: Mapping[str, list[str]]) -> str:

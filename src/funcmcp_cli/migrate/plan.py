@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp_cli.migrate.project import Progress, ProjectFiles, SourceFile
-    from funcmcp_cli.migrate.python_values import Value
 
 _IMPORTS = re.compile(rb"\b(?:from|import)\b[^\n]*")
 _WORDS = re.compile(rb"\w+")
@@ -219,11 +218,6 @@ def _offered(module: ProjectModule) -> set[str]:
         ):
             names.add(name)
     return names
-
-
-def _is_of_a_server(value: Value) -> bool:
-    """Return whether a value has something of FastMCP or the official SDK, or may have it as an attribute."""
-    return bool(value.name) or (value.kind == "object" and isinstance(value.definition, ProjectClass))
 
 
 def write_changes(changes: list[Change]) -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from funcmcp_host.app_rules.rule import Faults
 
 _CUSTOM_HANDLERS = "https://learn.microsoft.com/azure/azure-functions/functions-custom-handlers"
-_SELF_HOSTED = "https://learn.microsoft.com/azure/azure-functions/self-hosted-mcp-servers"
 _TUTORIAL = "https://learn.microsoft.com/azure/azure-functions/functions-mcp-tutorial"
 _HOST = "https://github.com/Azure/azure-functions-host/blob"
 _WORKERS = "src/WebJobs.Script/Workers/Http"
@@ -85,10 +84,9 @@ def routes_in(app: App) -> list[RouteText]:
 def trigger_levels(app: App) -> dict[str, str]:
     """Return the levels of the HTTP triggers in function.json files, by their files."""
     levels = {}
-    names = {folder.name for folder in app.folders}
-    for function in app.functions:
+    for function in _functions_of_files(app):
         trigger = function.http_trigger
-        if trigger is not None and function.name in names:
+        if trigger is not None:
             levels[f"{function.name}/function.json"] = str(trigger.get("authlevel") or "function").lower()
     return levels
 
@@ -101,12 +99,17 @@ def invoked_functions(app: App) -> list[str]:
     kind = forwarding(app.host)
     if not app.has_custom_handler or kind == "routes" or _misspelt(app):
         return []
-    names = {folder.name for folder in app.folders}
     return [
         function.name
-        for function in app.functions
-        if function.name in names and _has_trigger(function) and not (kind == "triggers" and _is_plain(function))
+        for function in _functions_of_files(app)
+        if _has_trigger(function) and not (kind == "triggers" and _is_plain(function))
     ]
+
+
+def _functions_of_files(app: App) -> list[AppFunction]:
+    """Return the functions that have a function.json."""
+    names = {folder.name for folder in app.folders}
+    return [function for function in app.functions if function.name in names]
 
 
 def _misspelt(app: App) -> list[str]:
@@ -209,10 +212,9 @@ def _has_routes(app: App) -> bool:
 def _other_bindings(app: App) -> Faults:
     if not app.has_custom_handler or forwarding(app.host) != "triggers":
         return
-    names = {folder.name for folder in app.folders}
-    for function in app.functions:
+    for function in _functions_of_files(app):
         kinds = sorted(kind_of(binding) for binding in function.bindings)
-        if function.name in names and "httptrigger" in kinds and kinds != ["http", "httptrigger"]:
+        if "httptrigger" in kinds and kinds != ["http", "httptrigger"]:
             yield (
                 f"{function.name}/function.json",
                 (
