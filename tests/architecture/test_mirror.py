@@ -39,6 +39,7 @@ BESIDE_THE_MIRROR = {
     "page": "the page at the endpoint in a browser",
     "peers": "the tests of FastMCP and the official SDK",
     "proxy": "proxies in front of published, scripted and hostile servers",
+    "release": "the scripts and workflows that make a release",
     "samples": "the samples",
     "sign_in": "attacks on a sign-in with a proxy, and clients that sign in",
     "transcripts": "recorded conversations",
