@@ -65,6 +65,7 @@ reference: .venv/.ready
 	.venv/bin/python -m scripts.return_contracts
 	.venv/bin/python -m scripts.app_rules
 	.venv/bin/python -m scripts.sign_in_failures
+	.venv/bin/python -m scripts.field_reports
 
 # The documentation site in .site/html. Warnings are errors. Pages whose document is gone stay there until `make clean`.
 docs: reference
