@@ -1,8 +1,8 @@
 """Write the table of docs/development/field.md from docs/development/field.jsonl.
 
 Each line of the data is an object. One with ``about`` describes a subject: how its reports were tried, how many there
-are, and how many were right at first and are right now. One with ``need`` or ``outcome`` is a report: its link, what its
-author needs or what happened, and the verdicts. Other lines are further trials of the subject. Run it with ``make
+are, and how many were right at first and are right now. One with ``need`` or ``outcome`` is a report: its link, what
+its author needs or what happened, and the verdicts. Other lines are further trials of the subject. Run it with ``make
 reference``. `tests/docs/test_field.py` compares the page with what this writes.
 """
 
