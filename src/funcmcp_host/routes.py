@@ -57,6 +57,7 @@ CROSS_SITE = (
     "A page of another site has sent this request to a program on this machine. If that is what you want, start "
     "funcmcp host with --allow-cross-site."
 )
+_LATE = "The function did not finish in time. It may have had an effect."
 _FAILURES = (FunctionFailed, BlobError, ExpressionError, TimeoutError, WorkerGone)
 
 
@@ -261,6 +262,8 @@ class HTTPTriggers:
             await entry.extras.write(trigger, outcome.outputs)
         except _FAILURES as error:
             _log.error("The function %s failed. %s", entry.function, text_for_log(error))
+            if isinstance(error, TimeoutError):
+                return refuse(504, INTERNAL_ERROR, _LATE)
             return refuse(500, INTERNAL_ERROR, "The function failed.")
         return response
 

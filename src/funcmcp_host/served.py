@@ -375,6 +375,8 @@ class FunctionsHost(HTTPRuntime):
         durable = self._durable.update(update.durable, self._storage)
         left_out += [LeftOut(name, reason) for name, reason in durable.items()]
         self.left_out = [*update.left_out, *left_out]
+        if not (self.feature_count or self._http_count or self._durable.count):
+            _log.warning("The app has no function that is served. funcmcp doctor looks for the reason.")
         self._log_access()
 
     def _log_access(self) -> None:

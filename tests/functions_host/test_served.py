@@ -240,7 +240,9 @@ async def test_the_usual_names_of_this_machine_are_accepted(host: FunctionsHost)
     assert (await host.exchange(Post(request_of("ping"), host="evil.example:7071"))).status == 421
 
 
-async def test_an_app_without_resources_lists_none(tmp_path: Path) -> None:
+async def test_an_app_without_functions_lists_nothing_and_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     code = "import azure.functions as func\napp = func.FunctionApp()\n"
     host = FunctionsHost(write_app(tmp_path, code), dict(os.environ), HostSettings(engine="library"))
     await host.start()
@@ -248,6 +250,7 @@ async def test_an_app_without_resources_lists_none(tmp_path: Path) -> None:
         for method, member in (("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")):
             assert await answer(host, Post(request_of(method))) == {"jsonrpc": "2.0", "id": 1, "result": {member: []}}
         assert host.summary.startswith("no functions (Python 3")
+        assert caplog.text.count("The app has no function that is served. funcmcp doctor looks for the reason.") == 1
     finally:
         await host.aclose()
 

@@ -11,11 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
-from funcmcp._objects.mappings import lower_names
+from funcmcp._objects.mappings import is_nested_deeper, lower_names
 from funcmcp_host.app_rules.model import is_set, items_of, kind_of
 from funcmcp_host.app_rules.rule import Rule
 from funcmcp_host.bindings import BindingError, HTTPTrigger, read_function
 from funcmcp_host.expressions import ExpressionError, Template, names_of
+from funcmcp_host.json_texts import loads
 from funcmcp_host.schemas import JSON_TYPES, json_type
 from funcmcp_host.workers.worker import FunctionInfo
 
@@ -59,13 +60,20 @@ _ITEMS = {
 }
 """By trigger, the member that is a list, and what an item of it has."""
 
-_OTHER_MEMBERS = {"isRequired", "isArray", "enumValues", "required"}
+_FLAGS = ("isRequired", "isArray")
+"""The members of items of toolProperties that are booleans."""
+
+_OTHER_MEMBERS = {*_FLAGS, "enumValues", "required"}
 """The members of items that are not texts."""
 
 _NAMES = {"mcptooltrigger": "toolname", "mcpresourcetrigger": "uri", "mcpprompttrigger": "promptname"}
 _URI_KINDS = {"resource", "template", "mcpresourcetrigger"}
 _INVALID_VARIABLE = re.compile(r"[/#?& ]|%7b|%7d|^[0-9]", re.IGNORECASE)
 _NOT_IN_GROUPS = re.compile("[^A-Za-z0-9_]")
+_WITHOUT_HOST = re.compile("(https?|wss?|ftp)://(?:[/?#]|$)", re.IGNORECASE)
+"""The schemes that need a host for the class Uri of .NET, each without one."""
+
+_MAX_METADATA_DEPTH = 32
 _NOT_LOADED = "Azure does not load it:"
 
 
@@ -147,6 +155,16 @@ def _item_texts(app: App) -> Faults:
                     )
 
 
+def _null_flags(app: App) -> Faults:
+    for function, binding in _mcp_bindings(app):
+        for number, item in _items(binding, "toolProperties"):
+            lowered = lower_names(item)
+            for flag in _FLAGS:
+                if lowered.get(flag.lower(), False) is None:
+                    advice = "Write true or false, or leave it out."
+                    yield function.name, f"{_NOT_LOADED} {flag} of item {number} of toolProperties is null. {advice}"
+
+
 def _types(app: App) -> Faults:
     for function, item in _tool_properties(app):
         kind = item.get("propertytype")
@@ -210,6 +228,31 @@ def _invalid_uris(app: App) -> Faults:
         elif len(set(folded)) < len(folded):
             advice = "Azure ignores case, and reads other characters as underscores. Rename one."
             yield function.name, f"{_NOT_LOADED} {uri} has two variables with equal names. {advice}"
+
+
+def _uris_without_hosts(app: App) -> Faults:
+    for function, binding in _mcp_bindings(app):
+        uri = binding.get("uri")
+        if kind_of(binding) != "mcpresourcetrigger" or not isinstance(uri, str):
+            continue
+        match = _WITHOUT_HOST.match(uri)
+        if match:
+            advice = "Write one, or use a scheme of your own."
+            yield function.name, f"{_NOT_LOADED} {uri} has no host after {match[1]}://. {advice}"
+
+
+def _deep_metadata(app: App) -> Faults:
+    for function, binding in _mcp_bindings(app):
+        text = binding.get("metadata")
+        try:
+            value = loads(text) if isinstance(text, str) else None
+        except ValueError:
+            continue  # the function can't run here, and the host names the reason
+        if is_nested_deeper(value, _MAX_METADATA_DEPTH):
+            yield (
+                function.name,
+                f"{_NOT_LOADED} metadata is nested more than {_MAX_METADATA_DEPTH} levels deep. Write fewer levels.",
+            )
 
 
 def _equal_names(app: App) -> Faults:
@@ -357,6 +400,16 @@ RULES = (
         _choices,
     ),
     Rule(
+        "null-flags",
+        "triggers",
+        "warning",
+        "`isRequired` or `isArray` of an item of `toolProperties` is null",
+        "The function is not loaded: null is not a boolean.",
+        "`true` or `false`, or leave it out",
+        f"{_EXTENSION}/InputBinding/McpToolPropertyAttribute.cs#L20-L22",
+        _null_flags,
+    ),
+    Rule(
         "property-types",
         "triggers",
         "warning",
@@ -405,6 +458,26 @@ RULES = (
         "names of letters, digits and underscores",
         f"{_EXTENSION}/ResourceUriHelper.cs#L191-L231",
         _invalid_uris,
+    ),
+    Rule(
+        "uri-hosts",
+        "triggers",
+        "warning",
+        "a URI of the scheme `http`, `https`, `ws`, `wss` or `ftp` without a host, such as `http://`",
+        "The function is not loaded: the URI is not valid.",
+        "a host, or a scheme of the app",
+        f"{_EXTENSION}/ResourceUriHelper.cs#L164-L167",
+        _uris_without_hosts,
+    ),
+    Rule(
+        "metadata-depth",
+        "triggers",
+        "warning",
+        "`metadata` that is nested more than 32 levels deep",
+        "The function is not loaded: the JSON is too deep.",
+        "less nested metadata",
+        f"{_EXTENSION}/MetadataParser.cs#L34-L41",
+        _deep_metadata,
     ),
     Rule(
         "equal-names",

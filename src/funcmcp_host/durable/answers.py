@@ -39,6 +39,7 @@ class ActionType(IntEnum):
     CALL_ENTITY = 7
     CALL_HTTP = 8
     SIGNAL_ENTITY = 9
+    SCHEDULED_SIGNAL_ENTITY = 10
     WHEN_ANY = 11
     WHEN_ALL = 12
 

@@ -11,7 +11,10 @@ What a function answers may be anything. An answer that can't be carried out fai
 entity. If the store fails, an instance stops, and goes on at the next start from where it was stored.
 
 What has to be stored together is written to the store before one commit, and begins after it. At the next start all
-instances that have not ended go on: their activities run again, so an activity may run more than once, as on Azure.
+instances that have not ended go on. An activity whose end is not stored runs again, so it may run more than once, as on
+Azure. The end is stored with the turn that sees it; at once if the instance is suspended, and when the hub is closed.
+
+An operation of an entity that is due later stays in the queue. An alarm wakes the entity then.
 
 If the file can't be used, because the disk is full or another process has it, all work stops, and requests fail with
 `StoreError`. The file is opened again after 1 s, 2 s and so on up to 30 s, and instances go on as at a start.
@@ -26,7 +29,6 @@ import contextlib
 import json
 import logging
 import os
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +38,7 @@ from funcmcp_host.blobs import BlobError
 from funcmcp_host.durable.answers import AnswerError, answer_of_failure, decoded, read_answer
 from funcmcp_host.durable.instances import EventType, Instance, event, now_text
 from funcmcp_host.durable.store import Store, StoreError
-from funcmcp_host.durable.turn import EntityRequest, Turn, end, entity_id
+from funcmcp_host.durable.turn import EntityRequest, Turn, end, entity_id, key_of
 from funcmcp_host.expressions import ExpressionError
 from funcmcp_host.extras import plan_extras
 from funcmcp_host.invocation import Trigger
@@ -132,6 +134,7 @@ class DurableHub:
         self._functions: dict[tuple[str, str], _DurableFunction] = {}
         self._runs: dict[str, _Run] = {}
         self._entities: dict[str, asyncio.Task[None]] = {}
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
         self._activities = asyncio.Semaphore(_PARALLEL)
         self._turns = asyncio.Semaphore(_PARALLEL)
         self._fault: StoreError | None = None
@@ -172,11 +175,17 @@ class DurableHub:
         if self._recovery is not None:
             self._recovery.cancel()
             await asyncio.gather(self._recovery, return_exceptions=True)
+        if self._store is not None and self._fault is None:
+            with contextlib.suppress(StoreError):  # it is logged
+                self._save_inboxes()
         await self._stop()
 
     async def _stop(self) -> None:
         """Drop what is in memory, and close the file."""
         tasks = list(self._entities.values())
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        self._alarms.clear()
         for run in self._runs.values():
             tasks += [*run.open.values(), *([run.task] if run.task is not None else [])]
         for task in tasks:
@@ -330,8 +339,10 @@ class DurableHub:
     def _begin(self, instance: Instance) -> None:
         """Run an instance from where it is."""
         run = self._runs[instance.id] = _Run(instance)
+        ended = {key_of(received) for received in instance.inbox}
         for task_id in instance.open:
-            self._launch(run, int(task_id))
+            if task_id not in ended:
+                self._launch(run, int(task_id))
         run.task = asyncio.create_task(self._drive(run), name=f"orchestration {instance.id}")
 
     async def _drive(self, run: _Run) -> None:
@@ -457,9 +468,20 @@ class DurableHub:
         """Wait for the end of an activity or a timer, and tell its instance."""
         ending = await work
         run.open.pop(task_id, None)
-        # Not stored before the turn: it would run again, and a save for each of many activities takes long.
         run.instance.inbox.append(ending)
         run.awake.set()
+        # The turn that follows at once stores it: a save for each of many activities takes long.
+        if run.instance.status == "Suspended":
+            with contextlib.suppress(StoreError):  # noted; it runs again when the file can be used
+                self._save(run.instance)
+                self._commit()
+
+    def _save_inboxes(self) -> None:
+        """Store the events that instances have not seen."""
+        for run in self._runs.values():
+            if run.instance.inbox:
+                self._save(run.instance)
+        self._commit()
 
     async def _activity(self, task: dict[str, Any], task_id: int) -> dict[str, Any]:
         """Run an activity and return the event of its end."""
@@ -493,7 +515,7 @@ class DurableHub:
     def _queue(self, request: EntityRequest) -> None:
         """Store an operation of an entity; the caller commits, and then calls `_work_at`."""
         record = self._entity_record(request.entity)
-        record["queue"].append(asdict(request))
+        record["queue"].append(request.record())
         self._opened().put("entity", request.entity, record)
 
     def _entity_record(self, entity: str) -> dict[str, Any]:
@@ -505,11 +527,20 @@ class DurableHub:
             self._entities[entity] = asyncio.create_task(self._work(entity), name=f"entity {entity}")
 
     async def _work(self, entity: str) -> None:
-        """Run the operations of an entity one after the other."""
+        """Run the operations of an entity that are due, one after the other, and set an alarm for the next one."""
+        alarm = self._alarms.pop(entity, None)
+        if alarm is not None:
+            alarm.cancel()
         try:
             with contextlib.suppress(StoreError):  # noted, as for instances
                 while queue := self._entity_record(entity)["queue"]:
-                    await self._operate(entity, EntityRequest(**queue[0]))
+                    request = min(map(EntityRequest.of_record, queue), key=_seconds_until_due)
+                    seconds = _seconds_until_due(request)
+                    if seconds > 0:
+                        loop = asyncio.get_running_loop()
+                        self._alarms[entity] = loop.call_later(seconds, self._work_at, entity)
+                        break
+                    await self._operate(entity, request)
         finally:
             self._entities.pop(entity, None)  # at once: an operation that comes now needs another task
 
@@ -530,7 +561,8 @@ class DurableHub:
             _log.error("The entity %s failed. %s", quote(entity), quote(text, _MAX_LOGGED))
             answer = _EntityAnswer(before["exists"], before["state"], {"isError": True, "result": json.dumps(text)}, [])
         record = self._entity_record(entity)  # the queue may have grown
-        record.update(exists=answer.exists, state=answer.state, queue=record["queue"][1:])
+        queue = [other for other in record["queue"] if other["id"] != request.id]
+        record.update(exists=answer.exists, state=answer.state, queue=queue)
         self._opened().put("entity", entity, record)
         for signal in answer.signals:
             self._queue(signal)
@@ -576,11 +608,21 @@ def _response(request: EntityRequest, result: dict[str, Any]) -> dict[str, Any]:
 
 async def _timer(task: dict[str, Any], task_id: int) -> dict[str, Any]:
     """Wait until a timer is over, and return the event."""
-    fire_at = datetime.fromisoformat(task["fire_at"])
-    if fire_at.tzinfo is None:
-        fire_at = fire_at.replace(tzinfo=UTC)
-    await asyncio.sleep((fire_at - datetime.now(UTC)).total_seconds())
+    await asyncio.sleep(_seconds_until(task["fire_at"]))
     return event(EventType.TIMER_FIRED, TimerId=task_id, FireAt=task["fire_at"])
+
+
+def _seconds_until(text: str) -> float:
+    """Return the seconds until a time, which is in UTC unless it says otherwise; less than 0 if it is over."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return (time - datetime.now(UTC)).total_seconds()
+
+
+def _seconds_until_due(request: EntityRequest) -> float:
+    """Return the seconds until an operation of an entity is due; 0 if it is due."""
+    return 0.0 if request.due is None else max(0.0, _seconds_until(request.due))
 
 
 def _failure_of(instance: Instance, text: str) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,6 +52,7 @@ class EntityRequest:
         input: Its input, decoded from JSON.
         id: Identifies the request.
         caller: The instance that waits for the result; None for a signal.
+        due: When it is run at the earliest, as histories have times; None for at once.
     """
 
     entity: str
@@ -59,6 +60,16 @@ class EntityRequest:
     input: Any = None
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     caller: str | None = None
+    due: str | None = None
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> EntityRequest:
+        """Return the operation of a stored record."""
+        return cls(**record)
+
+    def record(self) -> dict[str, Any]:
+        """Return what is stored."""
+        return asdict(self)
 
 
 @dataclass(slots=True)
@@ -155,21 +166,21 @@ class Turn:
         The end of a task that is not open is left out: a timer that was cancelled, or an activity that has run twice.
         """
         kind = received["EventType"]
-        if kind in _ENDINGS and _key_of(received) not in self._open:
+        if kind in _ENDINGS and key_of(received) not in self._open:
             return
         self._events.append(received)
         if kind == EventType.EVENT_RAISED:
             self._open = {key: task for key, task in self._open.items() if task.get("request") != received["Name"]}
         if kind not in _ENDINGS:
             return
-        task = self._open.pop(_key_of(received))
+        task = self._open.pop(key_of(received))
         if kind in _FAILURES and task.get("retry"):
             self._wait_for_retry(task)
         elif task["kind"] == "retry" and _has_attempts_left(task["task"]):
             self._begin({**task["task"], "attempt": task["task"]["attempt"] + 1})
 
     def _takes_number(self, received: dict[str, Any]) -> bool:
-        task = self._open.get(_key_of(received), {})
+        task = self._open.get(key_of(received), {})
         if received["EventType"] in _FAILURES:
             return bool(task.get("retry"))
         return task.get("kind") == "retry" and _has_attempts_left(task["task"])
@@ -210,11 +221,7 @@ class Turn:
         return self._begin({**_task_of("child", action), "instance": child, "version": action.get("version")})
 
     def _schedule_timer(self, action: dict[str, Any]) -> int:
-        fire_at = _text_in(action, "fireAt")
-        try:
-            datetime.fromisoformat(fire_at)
-        except ValueError:
-            raise AnswerError(f"The time of a timer, {fire_at!r}, is not an ISO 8601 date with a time.") from None
+        fire_at = _time_in(action, "fireAt")
         task_id = self._open_task({"kind": "timer", "fire_at": fire_at})
         self._events.append(event(EventType.TIMER_CREATED, task_id, FireAt=fire_at))
         return task_id
@@ -233,14 +240,18 @@ class Turn:
     def _schedule_signal(self, action: dict[str, Any]) -> int:
         task_id, self._next_id = self._next_id, self._next_id + 1
         entity, operation = entity_id(action.get("instanceId")), _text_in(action, "operation")
-        self._send(task_id, EntityRequest(entity, operation, action.get("input")))
+        due = _time_in(action, "fireAt") if action["actionType"] == ActionType.SCHEDULED_SIGNAL_ENTITY else None
+        self._send(task_id, EntityRequest(entity, operation, action.get("input"), due=due))
         return task_id
 
     def _send(self, task_id: int, request: EntityRequest) -> None:
         self._effects.requests.append(request)
         message = {"id": request.id, "op": request.operation, "signal": request.caller is None}
+        if request.due is not None:
+            message["due"] = request.due
         text = json.dumps({**message, "input": json.dumps(request.input), "parent": request.caller})
-        self._events.append(event(EventType.EVENT_SENT, task_id, InstanceId=request.entity, Name="op", Input=text))
+        name = "op" if request.due is None else f"op@{request.due}"
+        self._events.append(event(EventType.EVENT_SENT, task_id, InstanceId=request.entity, Name=name, Input=text))
 
     def _begin(self, task: dict[str, Any]) -> int:
         """Begin an attempt of an activity or a sub-orchestration."""
@@ -283,6 +294,7 @@ class Turn:
         ActionType.CREATE_TIMER: _schedule_timer,
         ActionType.CALL_ENTITY: _schedule_call,
         ActionType.SIGNAL_ENTITY: _schedule_signal,
+        ActionType.SCHEDULED_SIGNAL_ENTITY: _schedule_signal,
     }
 
 
@@ -320,7 +332,8 @@ def _execution_started(instance: Instance) -> dict[str, Any]:
     )
 
 
-def _key_of(received: dict[str, Any]) -> str:
+def key_of(received: dict[str, Any]) -> str:
+    """Return the id of the task that an event ends, as `Instance.open` has it."""
     return str(received.get("TaskScheduledId", received.get("TimerId")))
 
 
@@ -333,6 +346,15 @@ def _text_in(action: dict[str, Any], name: str) -> str:
     text = action.get(name)
     if not isinstance(text, str) or not text:
         raise AnswerError(f"Its action {action['actionType']} must have the text {name}.")
+    return text
+
+
+def _time_in(action: dict[str, Any], name: str) -> str:
+    text = _text_in(action, name)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise AnswerError(f"The time {name}, {text!r}, is not an ISO 8601 date with a time.") from None
     return text
 
 

@@ -43,7 +43,11 @@ _CHUNK = 65536
 _UNTIL_PARENT_ENDS = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    advice = "Build it for this system, or name its interpreter in its first line, after #!."
+    sys.exit(f"{sys.argv[1]} can't be started: {error.strerror}. {advice}")
 """
 
 

@@ -70,6 +70,11 @@ TRIGGERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         [tool("choose", {**PROPERTY, "enumValues": [1, 2]})],
         "warning choose: Azure does not load it: enumValues of a is [1, 2]. Write each value as a text.",
     ),
+    "null-flags": (
+        "null",
+        [tool("null", {**PROPERTY, "isArray": None})],
+        "warning null: Azure does not load it: isArray of item 1 of toolProperties is null. Write true or false, or",
+    ),
     "property-types": (
         "typed",
         [tool("typed", {**PROPERTY, "propertyType": "string[]"})],
@@ -97,6 +102,16 @@ TRIGGERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         "uri",
         [{"type": "mcpResourceTrigger", "uri": "a://b{?q}", "resourceName": "b"}],
         "warning uri: Azure does not load it: a://b{?q} has the variable '?q'. Write a name of letters, digits and",
+    ),
+    "uri-hosts": (
+        "hostless",
+        [{"type": "mcpResourceTrigger", "uri": "http://", "resourceName": "hostless"}],
+        "warning hostless: Azure does not load it: http:// has no host after http://. Write one, or use a scheme of",
+    ),
+    "metadata-depth": (
+        "deep",
+        [tool("deep", metadata='{"a": ' * 33 + "1" + "}" * 33)],
+        "warning deep: Azure does not load it: metadata is nested more than 32 levels deep. Write fewer levels.",
     ),
     "equal-names": (
         "second",

@@ -32,6 +32,11 @@ def found(
     return [(breach.rule.name, breach.subject) for breach in breaches_of(app)]
 
 
+def nested(depth: int) -> str:
+    """Return the JSON of objects in objects."""
+    return '{"a": ' * (depth - 1) + "{}" + "}" * (depth - 1)
+
+
 def of_properties(*items: Any) -> dict[str, Any]:
     return {**TOOL, "toolProperties": json.dumps(items)}
 
@@ -49,10 +54,15 @@ def of_properties(*items: Any) -> dict[str, Any]:
         {**TOOL, "resultSchema": "{}", "inputSchema": ""},
         {**TOOL, "useWorkerInputSchema": True, "inputSchema": '{"type": "object"}', "toolProperties": ""},
         of_properties({**PROPERTY, "enumValues": None}),
+        {**TOOL, "metadata": nested(32)},
         PROMPT,
         {**PROMPT, "promptArguments": '[{"name": "a", "title": "A", "description": null, "required": true}]'},
         {**RESOURCE, "uri": "a://{b}"},
         {**RESOURCE, "uri": "a://{b-c}/{d*}/{+e}"},
+        {**RESOURCE, "uri": "http://{host}/a"},
+        {**RESOURCE, "uri": "ui://"},
+        {**RESOURCE, "uri": "file:///a"},
+        {**PROMPT, "promptArguments": '[{"name": "a", "required": null}]'},
         {"type": "timerTrigger", "name": "timer", "dataType": "binary", "metadata": {}},
     ],
 )
@@ -77,6 +87,13 @@ def test_bindings_as_azure_reads_them_break_no_rule(binding: dict[str, Any], tmp
         ([{**TOOL, "toolProperties": ""}], ["empty-texts"]),
         ([{**RESOURCE, "uri": "a://{1a}/{b c}"}], ["uri-variables"]),
         ([{**RESOURCE, "uri": "a://{b-c}/{B_c}"}], ["uri-variables"]),
+        ([{**RESOURCE, "uri": "http://"}], ["uri-hosts"]),
+        ([{**RESOURCE, "uri": "HTTPS:///a"}], ["uri-hosts"]),
+        ([{**RESOURCE, "uri": "ws://#a"}], ["uri-hosts"]),
+        ([{**RESOURCE, "uri": "ftp://?a={b}"}], ["uri-hosts"]),
+        ([{**TOOL, "metadata": nested(33)}], ["metadata-depth"]),
+        ([of_properties({**PROPERTY, "isRequired": None})], ["null-flags"]),
+        ([of_properties({**PROPERTY, "ISARRAY": None, "isRequired": None})], ["null-flags"] * 2),
         ([of_properties({**PROPERTY, "propertyType": "float"})], ["property-types"]),
         ([of_properties({**PROPERTY, "propertyType": "String"})], ["property-types"]),
         ([of_properties({name: PROPERTY[name] for name in ("propertyName", "isRequired")})], ["property-types"]),

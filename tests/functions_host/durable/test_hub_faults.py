@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp_host.bindings import DurableTrigger, Function
 from funcmcp_host.durable.hub import DurableHub
+from funcmcp_host.durable.instances import text_of_time
 from funcmcp_host.durable.management import Management
 from funcmcp_host.durable.store import Store, StoreError
 from funcmcp_host.durable.turn import EntityRequest
@@ -227,6 +229,61 @@ async def test_a_body_that_is_nested_too_deep_is_refused(tmp_path: Path, path: s
             reply = management.answer("POST", path, query, b"[" * depth + b"]" * depth)
             assert (reply.status, "nested" in str(reply.content)) == (400, True)
         assert hub.instance("i") is None
+
+
+async def test_an_operation_waits_until_it_is_due_and_others_do_not_wait_for_it(tmp_path: Path) -> None:
+    names: list[str] = []
+
+    def operate(text: str) -> Any:
+        names.append(json.loads(text)["batch"][0]["name"])
+        return {"results": [{}]}
+
+    soon = text_of_time(datetime.now(UTC) + timedelta(milliseconds=200))
+    late = text_of_time(datetime.now(UTC) + timedelta(days=1))
+    async with hub_of(tmp_path, Worker(e=operate), e="entity") as hub:
+        hub.signal(EntityRequest("@e@a", "late", due=late))
+        hub.signal(EntityRequest("@e@a", "soon", due=soon))
+        hub.signal(EntityRequest("@e@a", "at once"))
+        await turns()
+    assert names == ["at once"]
+    async with hub_of(tmp_path, Worker(e=operate), e="entity") as hub:
+        hub.resume()
+        while names != ["at once", "soon"]:  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(0.01)
+        record = hub.entity("@e@a") or hub._entity_record("@e@a")
+        assert [request["operation"] for request in record["queue"]] == ["late"]
+
+
+@pytest.mark.parametrize("ending", ["close", "kill"])
+async def test_the_end_of_an_activity_is_kept_while_its_instance_is_suspended(ending: str, tmp_path: Path) -> None:
+    calls: list[str] = []
+    scheduled = {"actionType": 0, "functionName": "a", "input": None}
+
+    def orchestrate(text: str) -> Any:
+        worker.gate.clear()  # the activity waits for the test
+        results = [known["Result"] for known in json.loads(text)["history"] if "Result" in known]
+        return state(scheduled, isDone=bool(results), output=results)
+
+    def act(_: str) -> int:
+        calls.append("a")
+        return 7
+
+    worker = Worker(f=orchestrate, a=act)
+    async with hub_of(tmp_path, worker, f="orchestration", a="activity") as hub:
+        hub.start("f", None, instance_id="i")
+        await turns()
+        assert worker.running == 1
+        hub.suspend(hub.instance("i"), is_suspended=True)  # type: ignore[arg-type]
+        worker.gate.set()
+        await turns()
+        assert calls == ["a"]
+        if ending == "kill":
+            hub._save_inboxes = lambda: None  # type: ignore[method-assign]
+    async with hub_of(tmp_path, worker, f="orchestration", a="activity") as hub:
+        hub.resume()
+        hub.suspend(hub.instance("i"), is_suspended=False)  # type: ignore[arg-type]
+        assert await ended(hub, "i") == ("Completed", ["7"])
+    assert calls == ["a"]
 
 
 async def test_an_operation_that_comes_when_the_entity_has_just_finished_is_run(tmp_path: Path) -> None:

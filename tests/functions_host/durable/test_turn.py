@@ -146,6 +146,19 @@ def test_operations_of_entities() -> None:
     assert instance.open == {}
 
 
+def test_a_signal_may_be_due_later() -> None:
+    instance = Instance("i", "f")
+    time = "2030-01-01T00:00:00.000000Z"
+    signal = {"actionType": 10, "instanceId": "@Counter@K", "operation": "add", "input": "1", "fireAt": time}
+    [request] = take(instance, signal).requests
+    assert (request.entity, request.operation, request.caller, request.due) == ("@counter@K", "add", None, time)
+    sent = next(known for known in instance.history if known["EventType"] == EventType.EVENT_SENT)
+    assert (sent["Name"], json.loads(sent["Input"])["due"]) == (f"op@{time}", time)
+    assert (instance.open, instance.next_id) == ({}, 1)
+    with pytest.raises(AnswerError, match="The time fireAt, 'soon', is not an ISO 8601 date"):
+        take(Instance("j", "f"), {**signal, "fireAt": "soon"})
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [({"name": "A", "key": "B"}, "@a@B"), ("@A@b@c", "@a@b@c"), ({"name": "A"}, None), ("A", None), (None, None)],

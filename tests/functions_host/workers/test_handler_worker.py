@@ -51,6 +51,8 @@ class Handler(BaseHTTPRequestHandler):
             record = {"path": self.path, "headers": dict(self.headers), "body": body.decode()}
             file.write(json.dumps(record) + "\\n")
         name = self.path.strip("/")
+        if name.lower().endswith("slow"):
+            time.sleep(600)
         if name.startswith("api/"):
             return self.answer(201, "text/plain", f"{self.command} {self.path}".encode())
         arguments = json.loads(body)["Metadata"].get("mcptoolargs", {})
@@ -330,6 +332,22 @@ async def test_a_program_that_hangs_or_ends_is_started_again_and_the_call_is_not
     assert sum(body["Metadata"].get("mcptoolargs") == {"mode": mode} for body in bodies) == 1
 
 
+@pytest.mark.parametrize("host_json", [HOST, FORWARDING], ids=["invoked", "forwarded"])
+async def test_an_http_trigger_whose_program_hangs_is_answered_with_504(
+    host_json: dict[str, Any], tmp_path: Path
+) -> None:
+    functions = {"Slow": [http_trigger("slow"), output("http", "res")], "Text": FUNCTIONS["Text"]}
+    async with hosted(write_app(tmp_path / "app", host_json, functions)) as host, client_of(host) as client:
+        first = running_pids(host.worker)
+        host._triggers.seconds = 1
+        answer = await host.exchange(Post({}, "/api/slow"))
+        assert answer.status == 504
+        assert b"It may have had an effect." in answer.body  # type: ignore[operator]
+        assert (await client.call_tool("text"))["content"][0]["text"] == "abcd"
+        assert running_pids(host.worker) != first
+    assert sum("slow" in request["path"].lower() for request in requests_in(tmp_path / "app")) == 1
+
+
 async def test_a_program_that_refuses_connections_fails_the_call_and_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,6 +393,24 @@ async def test_a_program_that_does_not_start_is_an_error(
     with pytest.raises(LoadFailed, match=reason):
         async with hosted(write_app(tmp_path / "app", host, code=code)):
             pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system says that it can't be started")
+@pytest.mark.parametrize("content", [b"no program", b"#!/no/such/interpreter\n"], ids=["data", "interpreter"])
+async def test_an_executable_file_that_is_no_program_is_named(
+    content: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "funcmcp.app")
+    handler = {"description": {"defaultExecutablePath": "handler"}}
+    folder = write_app(tmp_path / "app", {**HOST, "customHandler": handler})
+    (folder / "handler").write_bytes(content)
+    (folder / "handler").chmod(0o755)
+    with pytest.raises(LoadFailed, match=r"ended before it listened on port \d+ \(exit code 1\)"):
+        async with hosted(folder):
+            pass
+    [line] = [record.getMessage() for record in caplog.records if record.name == "funcmcp.app"]
+    assert "handler can't be started: " in line
+    assert "name its interpreter in its first line" in line
 
 
 async def test_a_port_that_another_program_listens_on_is_an_error(tmp_path: Path) -> None:
