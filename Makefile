@@ -66,6 +66,7 @@ reference: .venv/.ready
 	.venv/bin/python -m scripts.app_rules
 	.venv/bin/python -m scripts.sign_in_failures
 	.venv/bin/python -m scripts.field_reports
+	.venv/bin/python -m scripts.skill
 
 # The documentation site in .site/html. Warnings are errors. Pages whose document is gone stay there until `make clean`.
 docs: reference

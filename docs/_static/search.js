@@ -1,5 +1,5 @@
 "use strict";
-// The search of the documentation. scripts/site_search.py writes the passages: [page, title, heading, anchor, text].
+// The search of the documentation. scripts/documentation_site.py writes the passages: [page, title, heading, anchor, text].
 //
 // How it works: a passage is the text under one heading. A page's score is that of its best passage plus that of the page as a
 // whole, both by BM25, so that a page with all words near each other comes first, and a page that has them in several places

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from funcmcp._protocol.http_rules import FIELD_NAME
 from funcmcp._protocol.media_types import BINARY, FILE_HINT, media_type_of_name
 from funcmcp._text.files import MAX_BYTES, read_bytes
+from funcmcp._text.unicode import is_unicode
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list, as_object
 
@@ -65,7 +66,7 @@ def read_json(text: str) -> dict[str, Any]:
         raise Failure(f"--input-json is not JSON: {error}. Write it like --input-json '{{\"a\": 1}}'.") from error
     if not isinstance(value, dict):
         raise Failure("--input-json must be an object, like --input-json '{\"a\": 1}'.")
-    if not _is_unicode(json.dumps(value, ensure_ascii=False)):
+    if not is_unicode(json.dumps(value, ensure_ascii=False)):
         raise Failure("--input-json has text that is not Unicode, such as a lone surrogate.")
     return value
 
@@ -88,7 +89,7 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
         if not equals or not key:
             advice = " Pass a JSON object with --input-json." if pair.startswith("{") else ""
             raise Failure(f"{pair!r} is not an argument. Write it like key=value.{advice}")
-        if not _is_unicode(pair):
+        if not is_unicode(pair):
             raise Failure(f"The value of {key!r} is not UTF-8 text. Pass bytes as base64.")
         if key in arguments:
             raise Failure(f"{key} comes twice. Write a list as JSON: {key}='[1, 2]'.")
@@ -154,15 +155,6 @@ def warnings_of(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list
         for name in arguments
         if name not in properties
     ]
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether a text of the command line was UTF-8 there: Python replaces other bytes by lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _TYPE_PHRASES = {

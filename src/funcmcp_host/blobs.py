@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from funcmcp._text.unicode import is_unicode
+
 if TYPE_CHECKING:
     from funcmcp._authoring.calling.threads import Threads
 
@@ -41,14 +43,9 @@ def split_path(path: str) -> tuple[str, str]:
     if not name:
         raise BlobError(f"The blob's path {shown(path)} needs a container and a name, such as container/name.")
     parts = [container, *name.split("/")]
-    if any(part in {"", ".", ".."} or "\\" in part or "\0" in part for part in parts) or not _is_unicode(path):
+    if any(part in {"", ".", ".."} or "\\" in part or "\0" in part for part in parts) or not is_unicode(path):
         raise BlobError(f"The blob's path {shown(path)} is not allowed.")
     return container, name
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether a text has no lone surrogates, which JSON can hold and names of files can't."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def shown(path: str) -> str:

@@ -380,7 +380,7 @@ class FunctionsHost(HTTPRuntime):
         self._log_access()
 
     def _log_access(self) -> None:
-        """Log what everyone can call and what nobody can call, if that has changed."""
+        """Log the functions that need no key and those that no caller can use, if they have changed."""
         previous, self._access = self._access, list(self._describe_access())
         for line in self._access:
             if line not in previous:

@@ -27,6 +27,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from funcmcp import __version__
+from scripts.skill import SKILL
 from tests.cli.processes import environment, running
 from tests.requirements import require
 
@@ -221,6 +222,19 @@ def test_both_distributions_have_what_belongs_to_them(wheels: Path) -> None:
         members = archive.getnames()
     assert any(member.endswith("/src/funcmcp/__init__.py") for member in members)
     assert not any("/fuzz/corpus/" in member for member in members)
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_library_skills_installs_the_skill_for_coding_agents(python: Path, wheels: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(python, wheels, tmp_path, tmp_path)
+    newcomer.install("pip install funcmcp library-skills==0.0.19")
+    (tmp_path / ".venv").symlink_to(python.parent.parent)
+    page = (ROOT / "docs" / "guides" / "coding-agents.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^uvx (library-skills .*)$", page, re.MULTILINE)
+    run = newcomer.run(command)
+    assert run.returncode == 0, run.stdout + run.stderr
+    for folder in (".agents", ".claude"):
+        assert (tmp_path / folder / "skills" / "funcmcp" / "SKILL.md").read_bytes() == (SKILL / "SKILL.md").read_bytes()
 
 
 @pytest.mark.timeout(2 * SECONDS)

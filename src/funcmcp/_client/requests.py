@@ -454,7 +454,7 @@ class Requests:
 
     @contextmanager
     def _time_limit(self, params: Mapping[str, Any], scope: asyncio.Timeout, seconds: float | None) -> Iterator[None]:
-        """Let `restart_time` find the time limit of a request while it runs."""
+        """Register the time limit of a request while it runs, for `restart_time`."""
         token = (params.get("_meta") or {}).get("progressToken")
         if seconds is None or not isinstance(token, str | int):
             yield

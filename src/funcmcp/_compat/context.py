@@ -762,7 +762,7 @@ class ServerSession:
         self.own_id: str = uuid4().hex
 
     def use(self, context: Context) -> None:
-        """Let a request be the last one of the session."""
+        """Set the last request of the session."""
         # A session over HTTP ends late or never, and a request may be large.
         is_kept = context._request.http is None  # noqa: SLF001 - a part of Context
         self._last = (lambda: context) if is_kept else ref(context)

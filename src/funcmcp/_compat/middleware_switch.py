@@ -34,5 +34,5 @@ def is_skipped(context: Context | None) -> bool:
 
 
 def run_again() -> None:
-    """Let further calls pass the middleware: the feature begins."""
+    """Run the middleware for further calls: the feature begins."""
     _skipped.set(None)

@@ -252,7 +252,7 @@ def _with_types_of_package(function: Any) -> Any:
 
 
 def _adapt_methods(cls: type) -> None:
-    """Let the methods of a client of the SDK get objects of `funcmcp.compat`, and raise its exceptions, too."""
+    """Change the methods of a client of the SDK: they accept objects of `funcmcp.compat`, and raise its exceptions."""
     for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
         if name == "__aenter__":
             setattr(cls, name, _raising_own_errors(method))

@@ -127,7 +127,7 @@ def rules_of(request: RequestContext) -> Rules | None:
 
 
 async def apply_rules(server: Server, request: RequestContext, rules: Rules, *, by_author: bool) -> None:
-    """Let a request see the components that rules show.
+    """Show the components of rules to a request.
 
     Args:
         server: The server.

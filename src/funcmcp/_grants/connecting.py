@@ -407,7 +407,7 @@ class Connector:
         return await self._show_code(owner, flow, grant)
 
     async def _report_missing(self, owner: ValueOwner, requested: Sequence[str], granted: Sequence[str]) -> None:
-        """Let the call say which scopes the user has not allowed, so that it does not ask for them at once again."""
+        """Record which scopes the user has not allowed, so that the call does not ask for them again."""
         if self._service.covers is None:
             return
         # Many services do not list scopes such as offline_access, which are always requested.

@@ -259,7 +259,7 @@ class Supervisor:
         certificate: The certificate for HTTPS, which is checked before a reload starts processes; None for HTTP.
     """
 
-    def __init__(  # noqa: PLR0913 - what it starts, and whom it tells
+    def __init__(  # noqa: PLR0913 - the functions that start workers, and those that it notifies
         self,
         start: Callable[..., WorkerProcess],
         count: int,

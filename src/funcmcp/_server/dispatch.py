@@ -307,13 +307,13 @@ class Server:
             features.provided = provided
 
     def add_list_filter(self, list_filter: ListFilter) -> None:
-        """Let lists pass the middleware of a mounted server."""
+        """Run the middleware of a mounted server around its lists."""
         self.list_filters.append(list_filter)
         for features in self.routes.lists.values():
             features.filters = self.list_filters
 
     def set_view(self, view: FeatureView) -> None:
-        """Let a view change the features for each request.
+        """Set the view that changes the features for each request.
 
         Raises:
             RegistrationError: Another server, or the search for tools, has the features without the view.

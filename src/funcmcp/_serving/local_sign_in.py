@@ -37,7 +37,7 @@ _MAX_ROLES = 1000
 
 
 def sign_in_locally(runtime: ServerRuntime, claims: Mapping[str, Any], origin: str) -> None:
-    """Let every client of a server sign in as one user, before the server begins.
+    """Sign every client of a server in as one user. Call it before the server starts.
 
     Args:
         runtime: The server.

@@ -329,7 +329,7 @@ def client_credentials(  # noqa: PLR0913 - the client, and what it requests
     resource: str | None = None,
     clock: Callable[[], float] = time,
 ) -> UpstreamAuth:
-    """Let this server call the upstream as itself, for all callers (OAuth's grant ``client_credentials``).
+    """Call the upstream as this server, for all callers (OAuth's grant ``client_credentials``).
 
     Where the upstream names its authorization server, ``HTTPEndpoint(url, sign_in=ClientCredentials(...))`` needs no
     token endpoint.
@@ -393,7 +393,7 @@ def token_exchange(  # noqa: PLR0913 - as above
     scopes: Sequence[str] = (),
     clock: Callable[[], float] = time,
 ) -> UpstreamAuth:
-    """Let each caller call the upstream as itself, with a token for which its own one is exchanged (RFC 8693).
+    """Call the upstream as each caller, with a token for which the caller's own one is exchanged (RFC 8693).
 
     It needs an authenticator that verifies tokens, such as `funcmcp.auth.BearerTokens`. Callers without a token are
     refused. The caller's token is sent to the token endpoint only.
@@ -436,7 +436,7 @@ def on_behalf_of(  # noqa: PLR0913 - as above
     token_url: str | None = None,
     clock: Callable[[], float] = time,
 ) -> UpstreamAuth:
-    """Let each caller call the upstream as itself, with a token of Microsoft Entra ID on its behalf.
+    """Call the upstream as each caller, with a token of Microsoft Entra ID on its behalf.
 
     It needs `funcmcp.auth.entra`, which verifies the callers' tokens. Behind an `OAuthProxy`, use `from_sign_in`.
 
@@ -480,7 +480,7 @@ class _FromSignIn(UpstreamAuth):
 
 @public("funcmcp.upstreams")
 def from_sign_in(scopes: Sequence[str], *, audience: str | None = None) -> UpstreamAuth:
-    """Let each user call the upstream as themselves, with what `Context.upstream_token` returns for an `OAuthProxy`.
+    """Call the upstream as each user, with what `Context.upstream_token` returns for an `OAuthProxy`.
 
     Args:
         scopes: The scopes to request.
@@ -596,7 +596,7 @@ def transport_of(target: Target, auth: UpstreamAuth | None) -> Transport:
 
 
 def identify(transport: Transport, target: Target, auth: UpstreamAuth | None) -> None:
-    """Let the requests of a transport to a URL say who calls the upstream."""
+    """Add the credentials of *auth* to the requests of a transport to a URL."""
     if auth is not None and isinstance(transport, StreamableHTTP):
         url = target.url if isinstance(target, HTTPEndpoint) else str(target)
         transport.wrap_exchange(partial(IdentifiedExchange, auth=auth, name=visible_url(url)))

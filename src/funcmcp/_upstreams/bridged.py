@@ -37,7 +37,7 @@ def bridge_to(target: Target, name: str, timeouts: UpstreamTimeouts | None = Non
 
 
 def stand_for(upstream: Upstream, mcp: MCPServer) -> None:
-    """Let a server pass everything on to another one. It connects when it starts, and then has its description."""
+    """Make a server that passes everything on to another one. It connects when it starts, and takes its description."""
     mcp.mount(upstream)
 
     @mcp.add_lifespan

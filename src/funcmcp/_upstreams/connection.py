@@ -621,7 +621,7 @@ class Link:
         return UpstreamCall(self._links.name, method, params, revision, self._links.network_transport)
 
     def _notified(self, message: dict[str, Any]) -> Awaitable[None] | None:
-        """Let a message extend the time limit of its request, and pass it on."""
+        """Extend the time limit of the request of a message, and pass the message on."""
         is_progress = message["method"] == "notifications/progress"
         limit = _current_limit.get()
         if is_progress:

@@ -283,7 +283,7 @@ def _envelope(context: RequestContext) -> dict[str, Any]:
 
 
 async def _set_level(link: Link, level: str | None) -> None:
-    """Let the session of a handshake upstream send log messages from a level on, if it does not already."""
+    """Request log messages from a level on in the session of a handshake upstream, if it does not send them already."""
     running = link.running
     if level is None or "logging" not in link.capabilities or LEVELS[level] >= LEVELS[running.log_level]:
         return  # what is less severe than the client's level is dropped here

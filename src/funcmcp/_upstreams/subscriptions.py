@@ -123,7 +123,7 @@ class UpstreamChanges:
             link.changes.remove(uri)
 
     def _lists_changed(self) -> None:
-        """Let the lists be read again, now or when enough time has passed since the last times."""
+        """Read the lists again, now or when enough time has passed since the last times."""
         loop = asyncio.get_running_loop()
         if self._waits_on is loop:
             return

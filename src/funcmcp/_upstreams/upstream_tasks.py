@@ -169,7 +169,7 @@ class _FollowedTask:
                 await self.request("tasks/cancel").send_plain()
 
     async def _report(self) -> None:
-        """Let the task here have the status message of the upstream's task."""
+        """Copy the status message of the upstream's task to the task here."""
         message = self._task.status_message
         if message and message != self._message:
             self._message = message

@@ -138,7 +138,7 @@ class _UserGrants(UpstreamAuth):
         return True
 
     async def _lacks_scopes(self, owner: ValueOwner, grant: Mapping[str, object], error: AuthenticationError) -> bool:
-        """Let the user be asked for the scopes of a challenge; return False if the grant has them, or for too many."""
+        """Ask the user for the scopes of a challenge; return False if the grant has them, or for too many."""
         challenge = parameters_of(error.challenge)
         stored = grant.get("scopes")
         granted = [scope for scope in stored if isinstance(scope, str)] if isinstance(stored, list) else []
@@ -176,7 +176,7 @@ def ask_user(  # noqa: PLR0913 - an authorization server, and this server as its
     lists: UpstreamAuth | AuthFunction | None = None,
     clock: Callable[[], float] = time,
 ) -> UpstreamAuth:
-    """Let each user connect an account of their own at the upstream, with a browser, when a call first needs it.
+    """Call the upstream with an account of each user, which the user connects with a browser when a call needs it.
 
     The tokens are in the state of the server (`MCPServer(state=)`), encrypted, and renewed. Callers without a principal
     are refused. Register ``<public_url>/upstreams/<name>/callback`` as the redirect URI.

@@ -1,7 +1,7 @@
 """One request of a connection, and its response.
 
 How it works: the connection creates a `Cycle` when the header of a request is complete, adds the parts of its body, and
-starts a task, which answers the request by ASGI (`run_application`) or without it (`answer`). Both ways read the body
+starts a task, which answers the request by ASGI (`_run_application`) or without it (`_answer`). Both ways read the body
 with `next_part`, and write with `start_response`, `send_part` and `end_response`, so the bytes of a response, the
 pauses for clients that do not read, and the end of the connection have one home.
 

@@ -416,7 +416,7 @@ class Context:
         await self.log("error", data, logger)
 
     async def extend(self, seconds: float) -> float:
-        """Let the call take so many seconds from now, if its time limit is earlier, and return the seconds that it has.
+        """Extend the time limit of the call to so many seconds from now, and return the seconds that it has.
 
         The option ``max_timeout=`` limits the whole call, and the ``ttl`` limits a task as well: near the limit a call
         gets less than it asks for. A call without a time limit needs no extension.

@@ -17,6 +17,7 @@ from funcmcp._authoring.schemas.json_values import check_json
 from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.options import shown_types
+from funcmcp._text.unicode import is_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -108,7 +109,7 @@ def check_common_options(name: str, options: Mapping[str, Any]) -> None:
             raise RegistrationError(
                 f"{option} of {name} must be {_TYPE_NAMES[required_type]}, not {type(value).__name__}."
             )
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and not is_unicode(value):
             raise RegistrationError(f"{option} of {name} contains a lone surrogate, which is not valid Unicode.")
     meta = options.get("meta")
     if meta is not None:
@@ -154,14 +155,6 @@ def _check_icons(name: str, icons: Any) -> None:
 def _is_icon(icon: Any) -> bool:
     wire = icon.wire if isinstance(icon, Icon) else icon
     return isinstance(wire, Mapping) and isinstance(wire.get("src"), str)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def tags_of(name: str, options: FeatureOptions) -> frozenset[str]:

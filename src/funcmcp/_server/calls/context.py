@@ -163,7 +163,7 @@ class RequestContext:
             self.outer.set_error(error)
 
     def forbid_reuse(self) -> None:
-        """Let the result answer no other call, also in the servers that mount this one."""
+        """Forbid the use of the result for other calls, also in the servers that mount this one."""
         self.is_reusable = False
         if self.outer is not None:
             self.outer.forbid_reuse()

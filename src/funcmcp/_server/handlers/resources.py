@@ -195,7 +195,7 @@ class ResourceSubscriptions:
 async def watch(
     resource: Resource | ResourceTemplate, uri: str, subscribed: SubscribedURIs, context: RequestContext
 ) -> None:
-    """Let the server from which a resource comes report its changes, as long as a client is subscribed to it.
+    """Watch a resource at the server from which it comes, as long as a client is subscribed to it.
 
     Raises:
         MCPError: That server refuses it.

@@ -186,7 +186,7 @@ class Subscriptions:
         await asyncio.gather(*(self._watch(uri, subscribed, context) for uri in list(subscribed)))
 
     async def _watch(self, uri: str, subscribed: SubscribedURIs, context: RequestContext) -> None:
-        """Let another server report changes of its resource; unsubscribe from the resource if that fails."""
+        """Watch the resource of another server; unsubscribe from the resource if that fails."""
         try:
             resource, _ = self._lookup.reader_of(uri)
         except MCPError:

@@ -70,7 +70,7 @@ def _check_uris(server: Server) -> None:
 
 
 def warn_of_lost(server: Server) -> None:
-    """Tell in the log what the functions host leaves out of what the server offers."""
+    """Log what the functions host leaves out of what the server offers."""
     lost: dict[str, list[str]] = {}
     for member, key in [*_lost_of_tools(server), *_lost_of_others(server)]:
         lost.setdefault(member, []).append(key)
@@ -107,7 +107,7 @@ def _lost_of_others(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def watch(server: Server) -> None:
-    """Tell in the log when features change later: the host learns what there is only once."""
+    """Log when features change later: the host reads the list of features only once."""
 
     def warn(_feature: object, _count: int) -> None:
         logger.warning("A feature was added or removed after trigger_app: the functions host will not know of it.")
