@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers slow-servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus peers converters shutdown sign-in-attacks dist clean
+.PHONY: run run-host test setup node servers slow-servers .venv-3.13 .venv-lowest newest lint reference docs docs-versions pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus peers converters shutdown sign-in-attacks dist release constraints audit clean
 
 # PORT=8001 takes another port than 8000, or 7071.
 run: .venv/.ready
@@ -40,6 +40,8 @@ slow-servers:
 	scripts/setup-converters.sh
 	scripts/setup-upstreams.sh
 	scripts/setup-peers.sh
+	scripts/setup-dist.sh
+	scripts/setup-workflows.sh
 
 # A part of the suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready
@@ -73,6 +75,12 @@ docs: reference
 	scripts/setup-docs.sh
 	.servers/docs/bin/python -m sphinx -W --keep-going --quiet -j auto -d .site/doctrees docs .site/html
 
+# The documentation of each version, with a switch between them, in .site/versions.
+docs-versions: .venv/.ready
+	scripts/setup-docs.sh
+	rm -rf .site/versions
+	.venv/bin/python -m scripts.documentation_versions .site/versions
+
 # docs/images: the output of real commands, diagrams, charts of the results of `make bench`, and the page at the endpoint in Chromium.
 pictures: .venv/.ready
 	.venv/bin/python scripts/pictures.py
@@ -85,10 +93,26 @@ bench: .venv/.ready .venv-3.13
 	.venv/bin/python benchmarks/run.py
 	if [ -f .venv-3.13/.ready ]; then .venv-3.13/bin/python benchmarks/run.py; fi
 
-# The distributions funcmcp and funcmcp-slim in dist, checked.
+# The distributions funcmcp and funcmcp-slim in dist, checked, with a list of what they bring (SBOM), digests and an index.
 dist: .venv/.ready
 	scripts/setup-dist.sh
 	scripts/dist.sh
+	scripts/check-dist.sh
+
+# The same for a new version (VERSION=0.2.0), after a commit that writes it and the section of the changelog.
+release: .venv/.ready
+	scripts/release.sh $(VERSION)
+
+# distributions/constraints.txt: the version of each dependency with which `make dist` installs the distributions. Of certificates
+# (certifi) the newest are right.
+constraints: .venv/.ready
+	.venv/bin/python scripts/versions.py dependencies | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+		--no-annotate --no-header --no-emit-package certifi --output-file distributions/constraints.txt -
+
+# Known vulnerabilities of these versions, from PyPI and OSV.
+audit: .venv/.ready
+	scripts/setup-audit.sh
+	.servers/audit/bin/pip-audit --requirement distributions/constraints.txt --no-deps --disable-pip --vulnerability-service osv
 
 # benchmarks/results/profile-VERSION: the hot path as text and as a flame graph.
 profile: .venv/.ready .venv-3.13

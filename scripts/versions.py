@@ -1,7 +1,11 @@
-"""Print requirements of the test environment with other versions than the pinned ones: versions.py lowest | newest.
+"""Print requirements: versions.py lowest | newest | dependencies.
+
+Those of the test environment with other versions than the pinned ones:
 
 ``lowest``: each dependency of funcmcp in the lowest version that pyproject.toml allows; test packages as pinned.
 ``newest``: no version is pinned.
+
+``dependencies``: those of funcmcp and of its extras, as pyproject.toml has them.
 """
 
 import sys
@@ -65,5 +69,5 @@ def applies(requirement: Requirement) -> bool:
 
 
 if __name__ == "__main__":
-    chosen = {"lowest": lowest, "newest": newest}[sys.argv[1]]()
+    chosen = {"lowest": lowest, "newest": newest, "dependencies": dependencies}[sys.argv[1]]()
     sys.stdout.writelines(f"{requirement}\n" for requirement in chosen)
