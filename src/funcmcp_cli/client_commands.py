@@ -124,12 +124,9 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
     from funcmcp_cli.output import write_json
     from funcmcp_cli.show import only_named, print_server
 
-    if calls is not None and not as_json:
-        raise typer.BadParameter("--calls needs --json.")
     counts_tokens = tokens or max_tokens is not None
     counted = _counted_clients(for_clients) if clients or for_clients is not None else None
-    if counts_tokens and counted is not None:
-        raise typer.BadParameter("--tokens and --clients are two reports. Choose one of them.")
+    _check_reports(calls=calls is not None, as_json=as_json, clients=counted is not None, tokens=counts_tokens)
     program = program_of(options)
     source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in, program=program)
     facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
@@ -152,6 +149,14 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
     for sentence in hidden_in_server(facts):
         write_line(f"Warning: {sentence}", error=True)
     _end(faults, is_accepted=is_accepted)
+
+
+def _check_reports(*, calls: bool, as_json: bool, clients: bool, tokens: bool) -> None:
+    """Raise BadParameter for options of reports that exclude each other, and for calls that no report shows."""
+    if calls and not as_json and not clients:
+        raise typer.BadParameter("--calls needs --json or --clients.")
+    if tokens and clients:
+        raise typer.BadParameter("--tokens and --clients are two reports. Choose one of them.")
 
 
 def _end(faults: Sequence[Fault], *, is_accepted: bool) -> None:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from funcmcp import MCPError, RegistrationError
 from funcmcp._authoring.calling.lifespans import CannotStartError
@@ -255,14 +255,16 @@ async def inspect_server(
     The description has the keys ``server``, ``revision``, ``capabilities`` and ``instructions``. The lists have the
     keys ``tools``, ``resources``, ``resourceTemplates`` and ``prompts``. Every item is as the server sends it. With
     calls there is a key ``calls``, with the result or the error of each. The key ``sources`` has, for each list, the
-    features of a target that come from mounted servers and from servers elsewhere, and where they come from.
+    features of a target that come from mounted servers and from servers elsewhere, and where they come from. The key
+    ``withoutStructure`` has the tools of a function app with an output schema whose results never have structured
+    content.
 
     Args:
         source: The server.
         calls: The calls to make.
         call_seconds: The time limit of each call. A call without an answer has an error instead. None: no limit.
     """
-    async with _connected(source, None) as (client, faults):
+    async with _connected(source, None) as (client, faults, without_structure):
         facts = {
             "server": client.server_info,
             "revision": client.revision,
@@ -273,6 +275,8 @@ async def inspect_server(
         sources = {} if source.server is None else _sources_in(source.server)
         if sources:
             facts["sources"] = sources
+        if without_structure:
+            facts["withoutStructure"] = list(without_structure)
         if calls:
             facts["calls"] = [{**call, **await outcome_of(client, call, call_seconds)} for call in calls]
         return facts, faults
@@ -337,7 +341,7 @@ async def _items(client: Client, method: str, member: str) -> list[Any]:
 async def read_resource(source: Source, uri: str) -> ReadResourceResult:
     """Read a resource and return the result. Raise Failure if that is not possible."""
     with ProgressDisplay(verbose=source.verbose) as display:
-        async with _connected(source, display) as (client, faults):
+        async with _connected(source, display) as (client, faults, _):
             if "resources" not in client.capabilities:
                 raise Failure(f"{client.server_info.get('name')} has no resources.")
             _reject_faulty(faults, "resource", uri)
@@ -374,7 +378,7 @@ async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> GetProm
     """
     properties = {pair.partition("=")[0]: {"type": "string"} for pair in pairs}
     with ProgressDisplay(verbose=source.verbose) as display:
-        async with _connected(source, display) as (client, faults):
+        async with _connected(source, display) as (client, faults, _):
             _reject_faulty(faults, "prompt", name)
             prompts = await client.list_prompts() if "prompts" in client.capabilities else []
             _named("prompt", prompts, name)
@@ -400,7 +404,7 @@ async def call_tool(
         raise Failure("Pass the arguments either as key=value or with --input-json, not both.")
     json_arguments = None if text is None else read_json(text)
     with display:
-        async with _connected(source, display) as (client, faults):
+        async with _connected(source, display) as (client, faults, _):
             _reject_faulty(faults, "tool", name)
             tools = await client.list_tools()
             if all(tool.get("name") != name for tool in tools):
@@ -482,18 +486,34 @@ def _named(kind: str, features: list[D], name: str) -> D:
 async def connected(source: Source) -> AsyncIterator[Client]:
     """Connect to a server, with a display of its progress; raise Failure as `_connected`."""
     with ProgressDisplay(verbose=source.verbose) as display:
-        async with _connected(source, display) as (client, _):
-            yield client
+        async with _connected(source, display) as connection:
+            yield connection.client
+
+
+class _Connection(NamedTuple):
+    """A connection to a server.
+
+    Attributes:
+        client: The client.
+        faults: The features of a target that cannot be listed.
+        without_structure: The tools of a function app with an output schema whose results never have structured
+            content.
+    """
+
+    client: Client
+    faults: list[Fault]
+    without_structure: Sequence[str] = ()
 
 
 @asynccontextmanager
-async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIterator[tuple[Client, list[Fault]]]:
-    """Connect to a server. Yield the client, and the features of a target that cannot be listed.
+async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIterator[_Connection]:
+    """Connect to a server.
 
     Raises:
         Failure: The server cannot be reached, does not answer as an MCP server, or rejects a request.
     """
     faults: list[Fault] = []
+    without_structure: Sequence[str] = ()
     async with AsyncExitStack() as stack:
         stderr = stack.enter_context(ServerStderr(_hold_seconds(source))) if source.command else None
         if source.command == ():
@@ -503,7 +523,7 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
 
             shows_left_out = display is None or source.verbose  # inspect shows all of an app
             served = serving_function_app(source.function_app, shows_left_out=shows_left_out)
-            exchange = await stack.enter_async_context(served)
+            exchange, without_structure = await stack.enter_async_context(served)
             client = _client_of(exchange, source, display)
         else:
             client = _client(source, display, stderr)
@@ -518,7 +538,7 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
                 raise Failure(_end_of(source, error, stderr)) from error
             if stderr is not None:
                 stderr.release()
-            yield client, faults
+            yield _Connection(client, faults, without_structure)
 
 
 def _hold_seconds(source: Source) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_note
@@ -73,13 +73,26 @@ def write_left_out(served: FunctionsHost) -> None:
         write_note(f"{function} {state}: {reason}", error=True)
 
 
+class ServedApp(NamedTuple):
+    """A function app that is served for one command.
+
+    Attributes:
+        exchange: Answers requests at any path.
+        without_structure: The tools with an output schema whose results never have structured content.
+    """
+
+    exchange: Exchange
+    without_structure: Sequence[str]
+
+
 @contextlib.asynccontextmanager
-async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIterator[Exchange]:
-    """Serve a function app in this process for one command; yield what answers at any path.
+async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIterator[ServedApp]:
+    """Serve a function app in this process for one command.
 
     Functions that are left out, and what Azure or clients make of the others, are named if *shows_left_out* is set.
     The former are also named if the command fails.
     """
+    from funcmcp_host.app_rules.trigger_rules import tools_without_structure
     from funcmcp_host.served import HostSettings
 
     served = open_function_app(folder, HostSettings(), has_address=False)
@@ -94,7 +107,7 @@ async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIt
             write_left_out(served)
             write_breaches([breach for breach in served.breaches if breach.rule.group == "triggers"])
         try:
-            yield exchange
+            yield ServedApp(exchange, [tool for _, tool in tools_without_structure(served.app)])
         except Failure:
             if not shows_left_out:
                 write_left_out(served)

@@ -112,7 +112,10 @@ def _project_file(folder: str) -> str:
         file = Path(folder, name)
         if file.is_file():
             return str(file)
-    raise Failure(f"{folder} is a folder without server.py. Pass the file in it that has the server.")
+    from funcmcp_host.app_folders import apps_below, choice_of  # noqa: PLC0415 - only for an error
+
+    advice = choice_of(Path(folder), apps_below(Path(folder))) or "Pass the file in it that has the server."
+    raise Failure(f"{folder} is a folder without server.py. {advice}")
 
 
 def function_app_in(target: str) -> Path | None:
@@ -122,16 +125,20 @@ def function_app_in(target: str) -> Path | None:
         return None
     file = folder / "function_app.py"
     if not file.is_file():
-        return folder if (folder / "package.json").is_file() or _has_invocations(folder) else None
+        return folder if (folder / "package.json").is_file() or _is_in_another_language(folder) else None
     return None if _IMPORTS_FUNCMCP.search(file.read_text(encoding="utf-8", errors="replace")) else folder
 
 
-def _has_invocations(folder: Path) -> bool:
-    """Return whether an app has a custom handler that gets invocations, and not HTTP requests."""
+def _is_in_another_language(folder: Path) -> bool:
+    """Return whether an app has a custom handler that gets invocations, or is in a language that needs a worker."""
     from funcmcp_host.app_rules.handler_rules import invoked_functions  # noqa: PLC0415 - few targets are function apps
     from funcmcp_host.app_rules.model import read_app  # noqa: PLC0415
+    from funcmcp_host.other_languages import language_of  # noqa: PLC0415
 
-    return bool(invoked_functions(read_app(folder, {})))
+    app = read_app(folder, {})
+    if app.has_custom_handler:
+        return bool(invoked_functions(app))
+    return language_of(folder) is not None
 
 
 def _looks_like_url(target: str) -> bool:

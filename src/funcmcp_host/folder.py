@@ -18,6 +18,7 @@ from funcmcp._state.keys import VARIABLE as KEYS_VARIABLE
 from funcmcp._text.files import is_file, read_text
 from funcmcp._text.jsonc import JSONTextError, parse
 from funcmcp_host.keys import VARIABLE as HOST_KEYS_VARIABLE
+from funcmcp_host.other_languages import language_of, language_of_runtime, refusal_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,18 +44,6 @@ _LEVELS = {
     "critical": logging.CRITICAL,
     "none": logging.CRITICAL + 1,
 }
-_LANGUAGES = {
-    "*.csproj": ".NET",
-    "*.fsproj": ".NET",
-    "pom.xml": "Java",
-    "build.gradle": "Java",
-    "build.gradle.kts": "Java",
-    "profile.ps1": "PowerShell",
-    "go.mod": "Go",
-    "Cargo.toml": "Rust",
-}
-_EXTENSIONS_PROJECT = "extensions.csproj"
-"""The project that `func extensions install` writes into apps of every other language."""
 _VERSION = "2.0"
 _AUTHORIZATION_LEVELS = {"anonymous", "system"}
 _OBJECTS = (
@@ -154,14 +143,6 @@ def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool 
     options = _host_options(read_json(path / "host.json"), environment)
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "") if has_worker else _runtime_of(path, settings)
     return Folder(path, runtime, options, settings, _cross_origin(local_settings))
-
-
-def language_of(folder: Path) -> str | None:
-    """Return the language of an app that the host does not run by itself, or None. It is part of a sentence."""
-    for pattern, language in _LANGUAGES.items():
-        if any(file.name != _EXTENSIONS_PROJECT for file in folder.glob(pattern)):
-            return language
-    return "the older programming model" if any(folder.glob("*/function.json")) else None
 
 
 def worker_environment(folder: Folder, hostname: str) -> dict[str, str]:
@@ -294,30 +275,32 @@ def _setting(value: object) -> str:
 
 def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "").lower()
+    code_file = settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")
     language = language_of(path)
     if not runtime:
-        if is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
+        if is_file(path / code_file):
             runtime = "python"
         elif language is None and (path / "package.json").is_file():
             runtime = "node"
-    if not runtime and language is not None:
-        raise FolderError(f"The app in {path} is in {language}. funcmcp host runs it with --worker COMMAND only.")
-    if not runtime:
+    if runtime not in {"python", "node"}:
+        language = language or language_of_runtime(runtime)
+        if language is not None:
+            raise FolderError(refusal_for(path, language))
+        if runtime:
+            raise FolderError(
+                f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node. "
+                "Another language needs --worker COMMAND."
+            )
         raise FolderError(
             f"The language of {path} is unknown. "
             'Set FUNCTIONS_WORKER_RUNTIME to "python" or "node" in local.settings.json. '
             "Another language needs --worker COMMAND."
         )
-    if runtime not in {"python", "node"}:
-        raise FolderError(
-            f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node. "
-            "Another language needs --worker COMMAND."
-        )
-    if runtime == "python" and not is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
+    if runtime == "python" and not is_file(path / code_file):
         advice = "Name the folder that has it."
         if any(path.glob("*/function.json")):
             advice = "Its function.json files are of an older programming model, which needs --worker COMMAND."
-        raise FolderError(f"{path} has no function_app.py. {advice}")
+        raise FolderError(f"{path} has no {code_file}. {advice}")
     return runtime
 
 

@@ -55,6 +55,7 @@ STAND_ALONE = {
     "funcmcp_cli.install.json_edits": "Edits of texts, which know no clients.",
     "funcmcp_cli.migrate.server_rewriting": "One module for each kind of server, as azure_rewriting is.",
     "funcmcp_cli.saving": "It writes files with names that servers choose; its tests are attacks.",
+    "funcmcp_host.app_rules.node_rules": "One module for each subject of the rules.",
     "funcmcp_host.workers.frames": "A format, which the programs of the other side have a second time.",
 }
 """Modules that one module imports and that are short, and why they are not a part of it."""

@@ -437,6 +437,41 @@ def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path)
     assert "The server has no tool 'nosuch'" in failed.stderr
 
 
+SCHEMAS = """
+import json
+
+import azure.functions as func
+
+app = func.FunctionApp()
+SCHEMA = '{"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}'
+OPTIONS = {"arg_name": "context", "description": "d", "tool_properties": "[]", "output_schema": SCHEMA}
+
+
+@app.mcp_tool_trigger(tool_name="text", **OPTIONS)
+def text(context) -> str:
+    return '{"b": 1}'
+
+
+@app.mcp_tool_trigger(tool_name="wrong", use_result_schema=True, **OPTIONS)
+def wrong(context) -> str:
+    block = json.dumps({"type": "text", "text": "x"})
+    return json.dumps({"type": "text", "content": block, "structuredContent": '{"b": "x"}'})
+"""
+
+
+def test_inspect_names_results_that_clients_refuse_because_of_an_output_schema(tmp_path: Path) -> None:
+    folder = write_app(tmp_path / "app", SCHEMAS)
+    inspected = funcmcp("inspect", str(folder), "--clients", "--json")
+    assert inspected.returncode == 1
+    problems = [problem for problem in json.loads(inspected.stdout)["problems"] if problem["loss"] != "detail"]
+    assert [(problem["key"], problem["rule"]) for problem in problems] == [("text", "unstructured-result")]
+    calls = tmp_path / "calls.json"
+    calls.write_text('[{"tool": "wrong"}]')
+    shown = funcmcp("inspect", str(folder), "--clients", "--calls", str(calls))
+    assert "tool text\n    - outputSchema, and useResultSchema is not set" in shown.stdout
+    assert "tool wrong\n    - structuredContent b must be an integer, not a string" in shown.stdout
+
+
 def test_a_command_of_a_client_does_not_warn_of_pages_that_cannot_reach_it(tmp_path: Path) -> None:
     folder = write_app(tmp_path / "app", KINDS)
     settings = json.loads((folder / "local.settings.json").read_text())

@@ -116,7 +116,7 @@ def test_the_language_is_that_of_the_files_where_no_setting_names_it(tmp_path: P
         ('{"functionTimeout": "soon"}', None, "functionTimeout is 'soon'"),
         ("{}", {"IsEncrypted": True, "Values": {}}, "is encrypted. Run: func settings decrypt"),
         ("{}", {"Values": []}, '"Values" must be an object'),
-        ("{}", {"Values": {"FUNCTIONS_WORKER_RUNTIME": "java"}}, "is 'java'. funcmcp host serves"),
+        ("{}", {"Values": {"FUNCTIONS_WORKER_RUNTIME": "cobol"}}, "is 'cobol'. funcmcp host serves"),
         ("{}", {"Values": {"A=B": "1"}}, r"the setting 'A=B' can't be an environment variable\. Remove it"),
         ("{}", {"Values": {"A": "\0"}}, "the setting 'A' can't be"),
         ("{}", {"Values": {"A": "\ud800"}}, "the setting 'A' can't be"),

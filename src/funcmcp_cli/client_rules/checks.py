@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import AnyUrl, TypeAdapter, ValidationError
 
+from funcmcp import RegistrationError
+from funcmcp._authoring.schemas.handwritten_schema import schema_checker
 from funcmcp._authoring.schemas.json_schema import FORMATS
 from funcmcp._client.errors import one_line
 from funcmcp_cli.client_rules.ecma_syntax import syntax_error
@@ -366,6 +368,31 @@ def left_out(subject: Subject) -> Iterator[str]:
     """Yield what the generated schemas of a tool do not say."""
     for omission in subject.left_out:
         yield f"{'/'.join(map(str, omission.path))}: {_text(omission.value)} ({omission.reason})"
+
+
+def unstructured_result(subject: Subject) -> Iterator[str]:
+    """Check that the results of a tool with an output schema have structured content, and that it fits."""
+    schema = subject.definition.get("outputSchema")
+    if not isinstance(schema, dict):
+        return
+    if not subject.has_structure:
+        yield "outputSchema, and useResultSchema is not set"
+    for result in subject.results:
+        content = result.get("structuredContent")
+        if result.get("isError") or not subject.has_structure:
+            continue
+        if content is None:
+            yield "a result has no structuredContent"
+        else:
+            yield from (f"structuredContent {path} {phrase}" for path, phrase in _misfits(schema, content))
+
+
+def _misfits(schema: dict[str, Any], content: Any) -> list[tuple[str, str]]:
+    """Return what of structured content does not fit a schema; nothing for a schema that can't be checked."""
+    try:
+        return schema_checker(schema, "The output schema")(content)
+    except RegistrationError:
+        return []
 
 
 def prompt_arguments(subject: Subject, *, limit: int) -> Iterator[str]:

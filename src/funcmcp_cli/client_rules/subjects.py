@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["server", "tool", "resource", "prompt"]
 
-_KINDS: tuple[tuple[str, Kind, str], ...] = (
-    ("tools", "tool", "name"),
+_OTHER_KINDS: tuple[tuple[str, Kind, str], ...] = (
     ("resources", "resource", "uri"),
     ("prompts", "prompt", "name"),
 )
@@ -34,6 +33,8 @@ class Subject:
         definition: The feature as clients get it. The result of `inspect_server` for a server.
         server_name: The server's name.
         left_out: What the generated schemas of a tool do not say. Empty if that is not known.
+        results: The results of calls of a tool. Empty if none was called.
+        has_structure: Whether the results of a tool can have structured content. True if that is not known.
     """
 
     kind: Kind
@@ -41,6 +42,8 @@ class Subject:
     definition: Mapping[str, Any]
     server_name: str
     left_out: Sequence[LeftOut] = field(default=())
+    results: Sequence[Mapping[str, Any]] = field(default=())
+    has_structure: bool = True
 
     @cached_property
     def input_parts(self) -> list[SchemaPart]:
@@ -62,7 +65,23 @@ def subjects_of(facts: Mapping[str, Any], left_out: Mapping[str, Sequence[LeftOu
     """
     server_name = str(as_object(facts.get("server")).get("name", ""))
     yield Subject("server", server_name, facts, server_name)
-    for member, kind, key in _KINDS:
+    without_structure = as_list(facts.get("withoutStructure"))
+    for definition in map(as_object, as_list(facts.get("tools"))):
+        name = str(definition.get("name"))
+        yield Subject(
+            "tool",
+            name,
+            definition,
+            server_name,
+            left_out.get(name, ()),
+            _results_of(facts, name),
+            has_structure=name not in without_structure,
+        )
+    for member, kind, key in _OTHER_KINDS:
         for definition in map(as_object, as_list(facts.get(member))):
-            name = str(definition.get(key))
-            yield Subject(kind, name, definition, server_name, left_out.get(name, ()) if kind == "tool" else ())
+            yield Subject(kind, str(definition.get(key)), definition, server_name)
+
+
+def _results_of(facts: Mapping[str, Any], tool: str) -> list[Mapping[str, Any]]:
+    calls = [call for call in map(as_object, as_list(facts.get("calls"))) if call.get("tool") == tool]
+    return [call["result"] for call in calls if isinstance(call.get("result"), dict)]

@@ -19,7 +19,7 @@ from funcmcp_cli.doctor.start_checks import (
 )
 from funcmcp_host.app_folders import apps_below, choice_of, deployed_apps
 from funcmcp_host.app_rules.model import read_app
-from funcmcp_host.folder import language_of
+from funcmcp_host.other_languages import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

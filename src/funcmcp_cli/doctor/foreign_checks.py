@@ -9,36 +9,57 @@ from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at
 from funcmcp_cli.doctor.file_checks import check_host, check_ignore_files, check_settings
-from funcmcp_cli.doctor.project import Finding, Project, read_files
+from funcmcp_cli.doctor.project import Finding, Project, read_files, text_of_file
 from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_host.app_rules.model import read_app
+from funcmcp_host.other_languages import EXTENSIONS, METADATA, advice_for, declared_features, is_built
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_EXTENSION = "Microsoft.Azure.Functions.Extensions.Mcp"
+_PACKAGE = "Microsoft.Azure.Functions.Worker.Extensions.Mcp"
 _SETTINGS = {".gitignore": ("local.settings.json",)}
 
 
 def examine_custom_handler(folder: Path) -> list[Finding]:
     """Return the findings about a custom handler that was made without funcmcp, in any language."""
-    return _examined(folder, "doctor only reads the files of an app without funcmcp.")
+    project = read_files(folder)
+    code = Finding("warning", "the code", "is not examined: doctor only reads the files of an app without funcmcp.")
+    return [*_check_files(project), *check_ignore_files(project, _SETTINGS), code]
 
 
 def examine_other_language(folder: Path, language: str) -> list[Finding]:
     """Return the findings about a function app in a language that `funcmcp host` does not run by itself."""
-    return _examined(folder, f"the app is in {language}, and doctor only reads its files.")
-
-
-def _examined(folder: Path, reason: str) -> list[Finding]:
     project = read_files(folder)
-    return [
-        *check_host(project),
-        *check_settings(project),
-        *check_rules(read_app(folder, {})),
-        *check_ignore_files(project, _SETTINGS),
-        Finding("warning", "the code", f"is not examined: {reason}"),
-    ]
+    text = f"is not examined: the app is in {language}, and doctor only reads its files. {advice_for(folder, language)}"
+    findings = [*_check_files(project), Finding("warning", "the code", text)]
+    if is_built(folder):  # nothing of it is in git
+        return [*findings, *_check_build(folder)]
+    return [*findings, *check_ignore_files(project, _SETTINGS)]
+
+
+def _check_files(project: Project) -> Iterator[Finding]:
+    yield from check_host(project)
+    yield from check_settings(project)
+    yield from check_rules(read_app(project.folder, {}))
+
+
+def _check_build(folder: Path) -> Iterator[Finding]:
+    """Check what the output of a build declares."""
+    declared = declared_features(folder)
+    if not declared:
+        yield Finding("warning", "the build", "declares no MCP trigger, so clients would find nothing of Azure's.")
+        return
+    yield Finding("ok", "the build", f"declares {declared}.")
+    if not (folder / METADATA).is_file():
+        return
+    if _EXTENSION in text_of_file(folder / EXTENSIONS):
+        yield Finding("ok", EXTENSIONS, "has Azure's MCP extension.")
+    else:
+        text = f"has no MCP extension. Add the package {_PACKAGE}, and build the app again."
+        yield Finding("error", EXTENSIONS, text)
 
 
 def check_plain_files(folder: Path, *, has_triggers: bool) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from funcmcp_cli.doctor.foreign_checks import check_plain_files
 from funcmcp_cli.doctor.project import Finding, text_of_file
 from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_host.app_rules.model import read_app
-from funcmcp_host.folder import language_of
+from funcmcp_host.other_languages import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from funcmcp._adapters.azure.settings import at, has_self_hosted_profile
 from funcmcp_host.app_rules.handler_rules import forwarding
 from funcmcp_host.app_rules.rule import Rule
-from funcmcp_host.folder import language_of
+from funcmcp_host.other_languages import DOTNET, IN_PROCESS, JAVA, POWERSHELL, language_of
 
 if TYPE_CHECKING:
     from funcmcp_host.app_rules.model import App
@@ -22,7 +22,12 @@ _FIRST_BUNDLES = {BUNDLE.lower(): (4, 36, 0), f"{BUNDLE}.Preview".lower(): (4, 4
 
 _EXPERIMENTAL = f"{BUNDLE}.Experimental".lower()
 _INTERVAL = re.compile(r"[\[(]\s*([0-9.*]+)\s*,\s*([0-9.*]+)\s*([\])])")
-_RUNTIMES = {".NET": {"dotnet-isolated", "dotnet"}, "Java": {"java"}, "PowerShell": {"powershell"}}
+_RUNTIMES = {
+    DOTNET: {"dotnet-isolated", "dotnet"},
+    IN_PROCESS: {"dotnet"},
+    JAVA: {"java"},
+    POWERSHELL: {"powershell"},
+}
 _HOST_JSON = "https://learn.microsoft.com/azure/azure-functions/functions-host-json"
 
 

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp_host.app_rules import access_rules, handler_rules, setting_rules, trigger_rules
+from funcmcp_host.app_rules import access_rules, handler_rules, node_rules, setting_rules, trigger_rules
 from funcmcp_host.app_rules.rule import Breach
 
 if TYPE_CHECKING:
     from funcmcp_host.app_rules.model import App
 
-RULES = (*trigger_rules.RULES, *handler_rules.RULES, *access_rules.RULES, *setting_rules.RULES)
+RULES = (
+    *trigger_rules.RULES,
+    *node_rules.RULES,
+    *handler_rules.RULES,
+    *access_rules.RULES,
+    *setting_rules.RULES,
+)
 
 
 def breaches_of(app: App) -> list[Breach]:

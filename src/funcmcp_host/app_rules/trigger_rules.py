@@ -273,16 +273,22 @@ def _equal_names(app: App) -> Faults:
             )
 
 
-def _schemas_without_results(app: App) -> Faults:
+def tools_without_structure(app: App) -> Iterator[tuple[AppFunction, str]]:
+    """Yield the tools with an output schema whose results never have structured content, each with its function."""
     for function, binding in _mcp_bindings(app):
         if binding.get("outputschema") and not is_set(binding, "useResultSchema"):
-            yield (
-                function.name,
-                (
-                    "has an outputSchema, but without useResultSchema its results have no structured content, so that "
-                    "official clients refuse each of them. Set useResultSchema, or leave outputSchema out."
-                ),
-            )
+            yield function, str(binding.get("toolname"))
+
+
+def _schemas_without_results(app: App) -> Faults:
+    for function, _ in tools_without_structure(app):
+        yield (
+            function.name,
+            (
+                "has an outputSchema, but without useResultSchema its results have no structured content, so that "
+                "official clients refuse each of them. Set useResultSchema, or leave outputSchema out."
+            ),
+        )
 
 
 def _binary_contexts(app: App) -> Faults:

@@ -58,6 +58,7 @@ def problems(kind: str, definitions: list[dict[str, Any]]) -> list[Problem]:
     facts: dict[str, Any] = {"server": {"name": "Kitchen"}, "tools": [], "resources": [], "prompts": []}
     member = {"server": "tools", "tool": "tools", "resource": "resources", "prompt": "prompts"}[kind]
     facts[member] = definitions
+    facts |= {"calls": CALLS, "withoutStructure": ["never"]}
     return problems_of(facts, {"left_out": [LEFT_OUT]})
 
 
@@ -65,6 +66,18 @@ STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 NULL, ARRAY = {"type": "null"}, {"type": "array", "items": STRING}
 NODE = {"type": "object", "properties": {"nodes": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}}
 LEAF = {"type": "object", "properties": {"name": STRING}}
+
+TEXT = [{"type": "text", "text": "x"}]
+CALLS = [
+    {"tool": "never", "result": {"content": TEXT}},
+    {"tool": "text", "result": {"content": TEXT}},
+    {"tool": "wrong", "result": {"content": TEXT, "structuredContent": {"name": 5}}},
+    {"tool": "right", "result": {"content": TEXT, "structuredContent": {"name": "x"}}},
+    {"tool": "failed", "result": {"content": TEXT, "isError": True}},
+    {"tool": "failed", "error": {"code": -32603, "message": "x"}},
+    {"tool": "unchecked", "result": {"content": TEXT, "structuredContent": {"name": 5}}},
+    {"prompt": "text", "result": {"messages": []}},
+]
 
 CASES: dict[str, tuple[Any, Any, list[str]]] = {
     "many-tools": ([tool(f"t{n}") for n in range(129)], [tool(f"t{n}") for n in range(128)], ["129 tools"]),
@@ -176,6 +189,22 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
         taking({"type": ["string", "null"]}),
         taking({"anyOf": [STRING, {"type": "null"}]}),
         ['inputSchema/properties/a: ["string", "null"]'],
+    ),
+    "unstructured-result": (
+        [tool("never", outputSchema=LEAF), tool("text", outputSchema=LEAF), tool("wrong", outputSchema=LEAF)],
+        [
+            tool("right", outputSchema=LEAF),
+            tool("failed", outputSchema=LEAF),
+            tool("unchecked", outputSchema={"type": "no type"}),
+            tool("text"),
+            tool("never", outputSchema="no schema"),
+            tool("not_called", outputSchema=LEAF),
+        ],
+        [
+            "outputSchema, and useResultSchema is not set",
+            "a result has no structuredContent",
+            "structuredContent name must be a string, not a number",
+        ],
     ),
     "bare-object": (
         taking({"type": "object"}),

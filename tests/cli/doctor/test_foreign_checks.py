@@ -10,7 +10,7 @@ import pytest
 from funcmcp_cli.doctor.examine import examine
 from funcmcp_cli.failure import Failure
 from funcmcp_host.app_folders import deployed_apps
-from funcmcp_host.folder import language_of
+from funcmcp_host.other_languages import language_of
 from tests.cli.forking import funcmcp
 
 if TYPE_CHECKING:
@@ -231,29 +231,81 @@ def test_the_project_of_installed_extensions_is_not_an_app_in_dotnet(tmp_path: P
     assert not [fault for fault in faults(folder) if "FUNCTIONS_WORKER_RUNTIME" in fault or ".NET" in fault]
 
 
+BUILD_DOTNET = "This is its source. Run dotnet build, and name the folder of its output, such as bin/Debug/net10.0."
+BUILD_JAVA = "This is its source. Run mvn package, and name the folder of its output below target/azure-functions."
+
+
 @pytest.mark.parametrize(
-    ("file", "language", "runtime"),
-    [("a.csproj", ".NET", "dotnet-isolated"), ("pom.xml", "Java", "java"), ("profile.ps1", "PowerShell", "powershell")],
+    ("file", "language", "runtime", "advice"),
+    [
+        ("a.csproj", ".NET", "dotnet-isolated", BUILD_DOTNET),
+        ("pom.xml", "Java", "java", BUILD_JAVA),
+        ("profile.ps1", "PowerShell", "powershell", 'funcmcp host runs it with --worker "dotnet WORKERS/powershell/'),
+        ("Cargo.toml", "Rust", "custom", "Such an app is a custom handler: write customHandler in host.json, with"),
+    ],
 )
-def test_an_app_in_another_language_is_not_examined(file: str, language: str, runtime: str, tmp_path: Path) -> None:
+def test_an_app_in_another_language_is_not_examined(
+    file: str, language: str, runtime: str, advice: str, tmp_path: Path
+) -> None:
     settings = {"Values": {"FUNCTIONS_WORKER_RUNTIME": runtime}}
     files = {file: "", "host.json": {"version": "2.0"}, "local.settings.json": settings}
     folder = write(tmp_path, {**files, ".gitignore": "local.settings.json"})
-    assert faults(folder) == [
-        f"warning the code: is not examined: the app is in {language}, and doctor only reads its files."
-    ]
+    (fault,) = faults(folder)
+    prefix = f"warning the code: is not examined: the app is in {language}, and doctor only reads its files. "
+    assert fault.startswith(prefix + advice)
     served = funcmcp("host", str(write(tmp_path / "bare", {"host.json": {"version": "2.0"}, file: ""})))
-    assert f"is in {language}. funcmcp host runs it with --worker COMMAND only." in served.stderr
+    assert f"is in {language}. {advice}" in served.stderr
     anonymous = {"extensions": {"MCP": {"system": {"WebhookAuthorizationLevel": "Anonymous"}}}}
     write(tmp_path, {"host.json": {"version": "2.0", **anonymous}})
     assert faults(folder)[0].startswith("warning webhookAuthorizationLevel: is Anonymous")
 
 
+def built(**extensions: str) -> dict[str, Any]:
+    """Return files as the build of a .NET app makes them."""
+    binding = {"name": "context", "direction": "In", "type": "mcpToolTrigger", "toolName": "say", "properties": {}}
+    return {
+        "host.json": {"version": "2.0"},
+        "functions.metadata": json.dumps([{"name": "Say", "scriptFile": "App.dll", "bindings": [binding]}]),
+        "local.settings.json": {"Values": {"FUNCTIONS_WORKER_RUNTIME": "dotnet-isolated"}},
+        "extensions.json": {"extensions": [extensions]},
+    }
+
+
+def test_the_build_of_a_dotnet_app_declares_its_features(tmp_path: Path) -> None:
+    folder = write(tmp_path, built(typeName="A, Microsoft.Azure.Functions.Extensions.Mcp, Version=1.0.0.0"))
+    (fault,) = faults(folder)
+    assert '--worker "dotnet App.dll" only.' in fault
+    assert ("ok", "the build", "declares 1 tool (say).") in rows(folder)
+    assert ("ok", "extensions.json", "has Azure's MCP extension.") in rows(folder)
+    shown = funcmcp("inspect", str(folder))
+    assert shown.returncode == 1
+    assert shown.stderr.strip().endswith("Its build declares 1 tool (say).")
+    assert len(shown.stderr.splitlines()) == 1
+    write(tmp_path, built(typeName="B, Other"))
+    text = "Add the package Microsoft.Azure.Functions.Worker.Extensions.Mcp, and build the app again."
+    assert f"error extensions.json: has no MCP extension. {text}" in faults(folder)
+    write(tmp_path, {"functions.metadata": "[]"})
+    assert "warning the build: declares no MCP trigger, so clients would find nothing of Azure's." in faults(folder)
+
+
+def test_the_build_of_a_java_app_is_judged_by_the_rules(tmp_path: Path) -> None:
+    trigger = {"type": "mcpToolTrigger", "direction": "in", "name": "say", "toolName": "say", "description": "Say"}
+    function = {"scriptFile": "../app.jar", "entryPoint": "com.function.Say.say", "bindings": [trigger]}
+    files = {"host.json": {"version": "2.0"}, "app.jar": "", "Say/function.json": function}
+    settings = {"Values": {"FUNCTIONS_WORKER_RUNTIME": "java"}}
+    folder = write(tmp_path, {**files, "local.settings.json": settings})
+    assert [fault[:30] for fault in faults(folder)] == [
+        "error extensionBundle: is miss",
+        "warning the code: is not exami",
+    ]
+    assert ("ok", "the build", "declares 1 tool (say).") in rows(folder)
+
+
 def test_an_app_of_the_older_model_is_not_examined(tmp_path: Path) -> None:
     files = {"host.json": {"version": "2.0"}, "hello/function.json": TRIGGER, "hello/__init__.py": ""}
     folder = write(tmp_path, {**files, "local.settings.json": SETTINGS, ".gitignore": "local.settings.json"})
-    text = "is not examined: the app is in the older programming model, and doctor only reads its files."
-    assert faults(folder) == [f"warning the code: {text}"]
+    text = "is not examined: the app is in the older programming model, and doctor only reads its files. "
+    assert faults(folder) == [f"warning the code: {text}funcmcp host runs it with --worker COMMAND only."]
 
 
 def test_a_plain_app_without_faults(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from funcmcp_host.custom_handler import CustomHandlerHost
 from funcmcp_host.folder import FolderError
 from funcmcp_host.handler_program import read_program
 from funcmcp_host.served import FunctionsHost, HostSettings
+from tests.functions_host.apps import write_node_app
+from tests.nodejs import node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,6 +314,31 @@ CASES: dict[str, tuple[Files, str]] = {
 """By rule: the files of an app, and what is found in it."""
 
 
+NODE_CODE = """
+const { app } = require("@azure/functions");
+const inputSchema = '{"type": "object", "properties": {"a": {"type": "integer"}}}';
+const trigger = { type: "mcpToolTrigger", name: "context", description: "d", useWorkerInputSchema: true, inputSchema };
+const handler = async () => "hello";
+app.generic("envelope", { trigger: { ...trigger, toolName: "envelope" }, handler });
+app.mcpTool("bare", {
+    toolName: "bare", description: "d", useWorkerInputSchema: true, inputSchema, toolProperties: [], handler
+});
+app.generic("right", { trigger: { ...trigger, toolName: "right", useResultSchema: true }, handler });
+app.mcpTool("hello", { toolName: "hello", description: "d", toolProperties: [], handler });
+"""
+NODE_FINDINGS = {
+    "node-results": (
+        "warning envelope: has results that clients read as the JSON of an envelope: @azure/functions makes one of "
+        "what the function returns, and the trigger does not set useResultSchema. Set it."
+    ),
+    "node-options": (
+        "warning bare: sets useWorkerInputSchema, which app.mcpTool of @azure/functions leaves out. "
+        "Write app.generic with that option and useResultSchema."
+    ),
+}
+"""By rule about Node apps, what is found in `NODE_CODE`."""
+
+
 def write(folder: Path, files: Files) -> Path:
     for name, content in files.items():
         file = folder / name
@@ -402,8 +429,19 @@ def test_each_finding_about_triggers_says_what_to_do(tmp_path: Path) -> None:
     assert not [line for line in lines if not DOING.search(line)]
 
 
+@pytest.mark.parametrize("judge", [without_funcmcp, in_the_host])
+def test_the_rules_about_node_apps(judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{node().parent}{os.pathsep}{os.environ['PATH']}")
+    folder = write_node_app(tmp_path, {"index.js": NODE_CODE})
+    lines = judge(folder, {"host.json": {"version": "2.0", "extensionBundle": BUNDLE}})
+    of_functions = [line for line in lines if line.startswith(("warning ", "error ")) and ".json" not in line]
+    about_files = ("warning .gitignore", "warning .funcignore", "warning local.")
+    assert sorted(line for line in of_functions if not line.startswith(about_files)) == sorted(NODE_FINDINGS.values())
+
+
 def test_no_rule_is_without_a_case() -> None:
     texts = {name: text for name, (_, _, text) in TRIGGERS.items()} | {name: text for name, (_, text) in CASES.items()}
+    texts |= NODE_FINDINGS
     levels = {rule.name: rule.level for rule in RULES}
     assert levels.keys() == texts.keys()
     assert not [name for name, level in levels.items() if not texts[name].startswith(f"{level} ")]
