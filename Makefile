@@ -42,6 +42,7 @@ slow-servers:
 	scripts/setup-peers.sh
 	scripts/setup-dist.sh
 	scripts/setup-workflows.sh
+	scripts/setup-previous.sh
 
 # A part of the suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready

@@ -43,6 +43,7 @@ BESIDE_THE_MIRROR = {
     "samples": "the samples",
     "sign_in": "attacks on a sign-in with a proxy, and clients that sign in",
     "transcripts": "recorded conversations",
+    "upgrades": "two versions with the same stores, and beside each other",
     "wire": "the rules of the specification, as a client observes them",
 }
 """Folders whose tests run several modules together, and what they test."""
