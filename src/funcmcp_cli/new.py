@@ -6,6 +6,7 @@ Azure Functions" (the profile mcp-custom-handler), and the schema of azure.yaml 
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import shutil
@@ -21,8 +22,12 @@ from funcmcp_cli.failure import Failure
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-Hosting: TypeAlias = Literal["http", "triggers", "self-hosted", "docker", "aca", "kubernetes", "systemd", "none"]
+Hosting: TypeAlias = Literal[
+    "http", "triggers", "self-hosted", "docker", "fastapi", "aca", "cloud-run", "fly", "heroku", "kubernetes", "lambda",
+    "railway", "render", "systemd", "none",
+]  # fmt: skip
 Access: TypeAlias = Literal["key", "entra"]
+Database: TypeAlias = Literal["none", "postgres"]
 
 PYTHON = "3.13"
 """The version of Python that a new project runs on in Azure, or in its container."""
@@ -40,77 +45,143 @@ _OF_NEW_PROJECTS = {
 }  # fmt: skip
 """Files and folders that are not added to a server that exists."""
 
-_DOTTED = {"dockerignore", "funcignore", "github", "gitignore"}
+_DOTTED = {"dockerignore", "funcignore", "github", "gitignore", "python-version"}
 """Templates of files and folders whose names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The differences between hostings.
+    """The differences between projects.
 
     Attributes:
         layers: The folders of templates. A file of a later folder replaces a file with the same name.
-        package: The distribution of funcmcp that the app needs, with its extras.
+        package: The distribution of funcmcp that the app needs.
+        extras: Its extras.
         endpoint: The path of the endpoint on Azure.
         key: The place of the callers' key in the output of ``az functionapp keys list``.
         sign_in: The paragraph about sign-in in the project's README.
-        access: The text about the access of callers in the README of a project for Azure Functions.
+        access: How callers authenticate.
+        database: The database of the server.
         deployments: The parts about the deployment in the README of a project that is not for Azure Functions.
+        start: What starts `server.py` as a program, for the comment there; "" if nothing does.
+        command: The command of the container.
     """
 
     layers: tuple[str, ...]
-    package: str
+    package: str = "funcmcp"
+    extras: tuple[str, ...] = ()
     endpoint: str = ""
     key: str = ""
     sign_in: str = ""
     access: Access = "key"
+    database: Database = "none"
     deployments: tuple[str, ...] = ()
+    start: str = "stdio, for MCP clients that start this file"
+    command: tuple[str, ...] = ("funcmcp", "run", "server.py")
 
     @property
     def is_for_functions(self) -> bool:
         """Whether the project is for Azure Functions."""
         return "common" in self.layers
 
+    @property
+    def has_sign_in(self) -> bool:
+        """Whether the project has `sign_in.py`."""
+        return "sign_in" in self.layers or self.access == "entra"
 
+    @property
+    def requirements(self) -> list[str]:
+        """The lines of `requirements.txt`."""
+        extras = [*self.extras, "postgres"] if self.database == "postgres" else list(self.extras)
+        package = f"{self.package}[{','.join(extras)}]" if extras else self.package
+        lines = [package + versions(__version__)]
+        if "fastapi" in self.layers:
+            lines.append("fastapi>=0.115")
+        if self.database == "postgres":
+            lines.append("psycopg[binary,pool]>=3.2.1")
+        return lines
+
+    @property
+    def modules(self) -> list[str]:
+        """The Python files of the server."""
+        names = ["server.py"]
+        if "fastapi" in self.layers:
+            names.append("main.py")
+        if self.has_sign_in:
+            names.append("sign_in.py")
+        if self.database == "postgres":
+            names.append("database.py")
+        return names
+
+    @property
+    def settings(self) -> list[str]:
+        """The environment variables that the operator sets, beside those of the platform."""
+        names = list(_SIGN_IN_SETTINGS) if self.access == "entra" and not self.is_for_functions else []
+        return [*names, "DATABASE_URL"] if self.database == "postgres" else names
+
+
+_SIGN_IN_SETTINGS = ("MCP_URL", "ENTRA_TENANT_ID", "ENTRA_CLIENT_ID", "ENTRA_CLIENT_SECRET")
 _SERVER_SIGN_IN = (
     'The server itself validates the tokens (`sign_in.py`), so a tool can require scopes: `@mcp.tool(scopes=["..."])`.'
 )
+_TRIGGERS_SIGN_IN = (
+    "Azure validates the tokens before it calls the app. The tenant's users may call every tool, through the\n"
+    "client applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). The default is Visual Studio\n"
+    "Code."
+)
+_CONTAINER = ("base", "plain", "docker")
 _PLANS: dict[str, _Plan] = {
     "http": _Plan(
         ("base", "common", "sign_in", "http"),
-        "funcmcp-slim[azure,auth]",
+        "funcmcp-slim",
+        ("azure", "auth"),
         "/mcp",
         "functionKeys.default",
         _SERVER_SIGN_IN,
+        start="",
     ),
     "triggers": _Plan(
         ("base", "common", "triggers"),
-        "funcmcp-slim[azure]",
+        "funcmcp-slim",
+        ("azure",),
         "/runtime/webhooks/mcp",
         "systemKeys.mcp_extension",
-        "Azure validates the tokens before it calls the app. The tenant's users may call every tool, through the\n"
-        "client applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). The default is Visual Studio\n"
-        "Code.",
+        _TRIGGERS_SIGN_IN,
+        start="",
     ),
     "self-hosted": _Plan(
         ("base", "common", "sign_in", "self-hosted"),
-        "funcmcp-slim[server,auth]",
+        "funcmcp-slim",
+        ("server", "auth"),
         "/mcp",
         "functionKeys.default",
         _SERVER_SIGN_IN,
+        start="HTTP if Azure starts this file, stdio if an MCP client does",
     ),
-    "docker": _Plan(("base", "plain", "docker"), "funcmcp", deployments=("docker",)),
-    "aca": _Plan(("base", "plain", "docker", "aca"), "funcmcp", deployments=("docker", "aca")),
-    "kubernetes": _Plan(("base", "plain", "docker", "kubernetes"), "funcmcp", deployments=("docker", "kubernetes")),
-    "systemd": _Plan(("base", "plain", "systemd"), "funcmcp", deployments=("systemd",)),
+    "docker": _Plan(_CONTAINER, deployments=("docker",)),
+    "fastapi": _Plan(
+        (*_CONTAINER, "fastapi"),
+        deployments=("fastapi", "docker"),
+        command=("sh", "-c", "exec uvicorn main:app --host $FUNCMCP_HOST --port $PORT"),
+    ),
+    "heroku": _Plan(("base", "plain", "heroku"), deployments=("heroku",)),
+    "lambda": _Plan(("base", "plain", "lambda"), deployments=("lambda",)),
+    "systemd": _Plan(("base", "plain", "systemd"), deployments=("systemd",)),
+    **{
+        platform: _Plan((*_CONTAINER, platform), deployments=("docker", platform))
+        for platform in ("aca", "cloud-run", "fly", "kubernetes", "railway", "render")
+    },
 }
 _PLANS["none"] = _PLANS["docker"]
 
 _ENTRA_LAYERS: dict[str, tuple[str, ...]] = {"http": ("entra",), "self-hosted": ("entra", "entra_self_hosted")}
 """The further layers of a project whose server signs its callers in with Microsoft Entra ID, by its hosting."""
 
+_ENTRA_LAYERS_ELSEWHERE = ("entra_elsewhere",)
+"""The same for a project that is not for Azure Functions."""
 
-def create(name: str, parent: Path, hosting: Hosting, access: Access = "key") -> Path:
+
+def create(name: str, parent: Path, hosting: Hosting, access: Access = "key", database: Database = "none") -> Path:
     """Write a new project and return its folder. If something fails, nothing is left behind.
 
     Args:
@@ -118,11 +189,12 @@ def create(name: str, parent: Path, hosting: Hosting, access: Access = "key") ->
         parent: The folder that contains the project's folder.
         hosting: Where the project runs. "none" is the earlier name of "docker".
         access: "entra" for a server that signs its callers in with Microsoft Entra ID.
+        database: "postgres" for a server with a pool of connections to PostgreSQL.
 
     Raises:
         Failure: The name is not valid or taken, the folder cannot be written, or the hosting has no sign-in.
     """
-    plan = _plan_for(hosting, access)
+    plan = _plan_for(hosting, access, database)
     _check_name(name)
     target = parent / name
     if target.exists():
@@ -152,7 +224,7 @@ class Additions(NamedTuple):
     advice: list[str]
 
 
-def add_to(folder: Path, hosting: Hosting, access: Access = "key") -> Additions:
+def add_to(folder: Path, hosting: Hosting, access: Access = "key", database: Database = "none") -> Additions:
     """Add the files of a hosting to a folder that has a server. No file is replaced.
 
     Tests, and a server of its own, are for new projects only.
@@ -161,12 +233,13 @@ def add_to(folder: Path, hosting: Hosting, access: Access = "key") -> Additions:
         folder: The folder.
         hosting: Where the project runs.
         access: "entra" for a server that signs its callers in with Microsoft Entra ID. sign_in.py is then added, too.
+        database: "postgres" for a server with a pool of connections to PostgreSQL.
 
     Raises:
         Failure: The folder has no Python file, or cannot be written, a symbolic link in it leads files elsewhere, or
             the hosting has no sign-in. Then nothing is added.
     """
-    plan = _plan_for(hosting, access)
+    plan = _plan_for(hosting, access, database)
     if not any(folder.glob("*.py")):
         raise Failure(f"{folder.resolve()} has no Python file. Make a new project: funcmcp new NAME")
     try:
@@ -201,17 +274,22 @@ def _add(folder: Path, plan: _Plan) -> Additions:
     return Additions(written, unchanged, _advice(folder, plan, written, unchanged))
 
 
-def _plan_for(hosting: Hosting, access: Access) -> _Plan:
-    """Return the plan for a project; raise Failure if there is no sign-in for the hosting."""
-    plan = _PLANS[hosting]
-    if access == "key":
-        return plan
-    if hosting not in _ENTRA_LAYERS:
-        raise Failure(
-            f"--auth entra is for --hosting {' and '.join(_ENTRA_LAYERS)}. For another hosting, add an OAuthProxy to "
-            "the server; see the guide to sign-in with Microsoft Entra ID."
-        )
-    return replace(plan, layers=(*plan.layers, *_ENTRA_LAYERS[hosting]), access=access)
+def _plan_for(hosting: Hosting, access: Access, database: Database) -> _Plan:
+    """Return the plan for a project; raise Failure if the server can't sign its callers in with the hosting."""
+    plan = replace(_PLANS[hosting], access=access, database=database)
+    layers = plan.layers
+    if access == "entra":
+        if hosting == "triggers":
+            raise Failure(
+                "--auth entra is for a server that signs its users in. With --hosting triggers, Azure does: leave "
+                "--auth out, and set ENTRA_CLIENT_ID as README.md of the project says."
+            )
+        layers += _ENTRA_LAYERS.get(hosting, _ENTRA_LAYERS_ELSEWHERE)
+        if not plan.is_for_functions:
+            plan = replace(plan, extras=("auth",))
+    if database == "postgres":
+        layers += ("postgres",)
+    return replace(plan, layers=layers)
 
 
 def _name_for(folder: Path) -> str:
@@ -224,14 +302,17 @@ def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str])
     advice = []
     if "function_app.py" in written and not (folder / "server.py").is_file():
         advice.append("function_app.py imports mcp from server.py. Name the module of your server there.")
-    if "Dockerfile" in written and {path.name for path in folder.glob("*.py")} != {"server.py"}:
-        advice.append("Dockerfile and .dockerignore name server.py alone. Name the files of your server there.")
-    if "server.service" in written and not (folder / "server.py").is_file():
-        advice.append("server.service runs server.py. Name the file of your server there.")
+    if "Dockerfile" in written and {path.name for path in folder.glob("*.py")} != set(plan.modules):
+        modules = "server.py alone" if plan.modules == ["server.py"] else " and ".join(plan.modules)
+        advice.append(f"Dockerfile and .dockerignore name {modules}. Name the files of your server there.")
+    programs = {"server.service", "Procfile", "run.sh"} if not (folder / "server.py").is_file() else set()
+    advice += [f"{file} runs server.py. Name the file of your server there." for file in written if file in programs]
     if plan.access == "entra":
         advice.append("Pass the sign-in to the server: MCPServer(..., auth=sign_in()), with sign_in from sign_in.py.")
+    if plan.database == "postgres":
+        advice.append("Add the database to the server: add_database(mcp), with add_database from database.py.")
     if "requirements.txt" in unchanged:
-        advice.append(f"requirements.txt needs {plan.package}{versions(__version__)}.")
+        advice.append(f"requirements.txt needs {' and '.join(plan.requirements)}.")
     if plan.is_for_functions:
         advice.append("Check the project with: funcmcp doctor")
     return advice
@@ -263,40 +344,92 @@ def _check_name(name: str) -> None:
 def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
     """Return the texts that replace ``{{placeholder}}`` in the templates."""
     return {
-        "deployment": _deployment(plan),  # first, as the next: these texts have other placeholders in them
-        "access": _text("access", plan.access),
+        "deployment": _parts(
+            "deployments", *plan.deployments
+        ),  # first, as the next two: they have placeholders in them
+        "access": _parts("access", *_access_parts(plan)),
+        **_code_of_server(plan),
+        **(_BICEP_OF_DATABASE if plan.database == "postgres" else dict.fromkeys(_BICEP_OF_DATABASE, "")),
         "name": name,
         "title": title_of(name),
-        "package": plan.package,
+        "requirements": "\n".join(plan.requirements),
         "versions": versions(__version__),
         "python": PYTHON,
+        "modules": " ".join(plan.modules),
+        "module_names": json.dumps([module.removesuffix(".py") for module in plan.modules]),
+        "allowed_modules": "\n".join(f"!{module}" for module in plan.modules),
+        "command": json.dumps(plan.command),
         "endpoint": plan.endpoint,
         "key_command": (
             "az functionapp keys list --resource-group rg-<environment> "
             f'--name "$(azd env get-value AZURE_FUNCTION_NAME)" --query {plan.key} --output tsv'
         ),
         "sign_in_note": plan.sign_in,
+        "store": ', store=PostgresSignIns(os.environ["DATABASE_URL"])' if plan.database == "postgres" else "",
+        "store_import": "\nfrom funcmcp.postgres import PostgresSignIns" if plan.database == "postgres" else "",
     }
 
 
-def _deployment(plan: _Plan) -> str:
-    """Return the parts about the deployment for the project's README."""
-    return "\n\n".join(_text("deployments", name) for name in plan.deployments)
+_BICEP_OF_DATABASE = {
+    "database_parameter": (
+        "\n\n@secure()\n@description('The URL of the PostgreSQL database.')\nparam databaseUrl string"
+    ),
+    "database_argument": "\n    databaseUrl: databaseUrl",
+    "database_setting": "\n    DATABASE_URL: databaseUrl",
+    "database_value": '\n    "databaseUrl": { "value": "${DATABASE_URL}" },',
+}
+"""What Bicep files have for the database."""
 
 
-def _text(folder: str, name: str) -> str:
-    """Return a text for the project's README."""
-    file = files("funcmcp_cli") / "templates" / folder / f"{name}.md{_SUFFIX}"
-    return file.read_text(encoding="utf-8").rstrip()
+def _code_of_server(plan: _Plan) -> dict[str, str]:
+    """Return the placeholders of `server.py`."""
+    packages, modules = ["from funcmcp import MCPServer"], []
+    if plan.database == "postgres":
+        packages.append("from psycopg import AsyncConnection")
+        modules.append("from database import add_database")
+    if plan.has_sign_in:
+        modules.append("from sign_in import sign_in")
+    return {
+        "imports": "\n\n".join("\n".join(lines) for lines in (packages, modules) if lines),
+        "auth": ", auth=sign_in()" if plan.has_sign_in else "",
+        "add_database": "\nadd_database(mcp)" if plan.database == "postgres" else "",
+        "database_tool": _DATABASE_TOOL if plan.database == "postgres" else "",
+        "start": f'\n\n\nif __name__ == "__main__":  # {plan.start}\n    mcp.run()' if plan.start else "",
+    }
+
+
+_DATABASE_TOOL = '''
+
+
+@mcp.tool(read_only=True)
+async def tables(connection: AsyncConnection) -> list[str]:
+    """Return the names of the tables in the database."""
+    rows = await connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
+    return [name for (name,) in await rows.fetchall()]'''
+
+
+def _access_parts(plan: _Plan) -> list[str]:
+    """Return the parts about callers and the database in the project's README."""
+    access = plan.access if plan.is_for_functions else {"key": "open", "entra": "entra_elsewhere"}[plan.access]
+    if plan.database == "none":
+        return [access]
+    return [access, "postgres" if plan.is_for_functions else "postgres_elsewhere"]
+
+
+def _parts(folder: str, *names: str) -> str:
+    """Return parts of the project's README."""
+    templates = files("funcmcp_cli") / "templates" / folder
+    texts = [(templates / f"{name}.md{_SUFFIX}").read_text(encoding="utf-8").rstrip() for name in names]
+    return "\n\n".join(texts)
 
 
 def _write(folder: Path, plan: _Plan, placeholders: dict[str, str]) -> None:
     templates = files("funcmcp_cli") / "templates"
     for layer in plan.layers:
-        _fill(templates / layer, folder, placeholders)
+        _fill(templates / layer, folder, plan, placeholders)
 
 
-def _fill(source: Traversable, target: Path, placeholders: dict[str, str]) -> None:
+def _fill(source: Traversable, target: Path, plan: _Plan, placeholders: dict[str, str]) -> None:
     """Write the files for a folder of templates and its subfolders."""
     target.mkdir(exist_ok=True)
     for entry in source.iterdir():
@@ -304,11 +437,27 @@ def _fill(source: Traversable, target: Path, placeholders: dict[str, str]) -> No
         if name in _DOTTED:
             name = f".{name}"
         if entry.is_dir():
-            _fill(entry, target / name, placeholders)
+            _fill(entry, target / name, plan, placeholders)
             continue
         text = entry.read_text(encoding="utf-8")
         for placeholder, value in placeholders.items():
             text = text.replace("{{" + placeholder + "}}", value)
+        text = "".join(_lines_for_settings(line, plan.settings) for line in text.splitlines(keepends=True))
         (target / name).write_text(text, encoding="utf-8", newline="\n")
         if text.startswith("#!"):
             (target / name).chmod(0o755)
+
+
+def _lines_for_settings(line: str, settings: list[str]) -> str:
+    """Return a line of a template once for each setting if it has a placeholder for one, else as it is.
+
+    The placeholders are ``{{setting}}``, ``{{setting-key}}`` in lower case with hyphens, and ``{{SettingId}}``.
+    """
+    if not re.search(r"\{\{(setting|setting-key|SettingId)\}\}", line):
+        return line
+    lines = []
+    for setting in settings:
+        words = setting.lower().split("_")
+        text = line.replace("{{setting}}", setting).replace("{{setting-key}}", "-".join(words))
+        lines.append(text.replace("{{SettingId}}", "".join(word.capitalize() for word in words)))
+    return "".join(lines)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
 WITHOUT_FUNCTIONS: tuple[Hosting, ...] = ("docker", "aca", "kubernetes", "systemd", "none")
 ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, *WITHOUT_FUNCTIONS)
+PLATFORMS: tuple[Hosting, ...] = ("fastapi", "cloud-run", "fly", "heroku", "lambda", "railway", "render")
+"""Hostings whose server is that of "docker". `tests.docs.test_hosting` runs what they add."""
 PLAIN_FILES = {
     ".gitignore",
     "README.md",
@@ -50,6 +52,13 @@ FILES_WITHOUT_FUNCTIONS = {
     "aca": PLAIN_FILES | CONTAINER_FILES | {"containerapp.yaml", "deploy.sh"},
     "kubernetes": PLAIN_FILES | CONTAINER_FILES | {"kubernetes.yaml"},
     "systemd": PLAIN_FILES | {"server.service"},
+    "fastapi": PLAIN_FILES | CONTAINER_FILES | {"main.py"},
+    "cloud-run": PLAIN_FILES | CONTAINER_FILES | {"deploy.sh"},
+    "fly": PLAIN_FILES | CONTAINER_FILES | {"fly.toml"},
+    "heroku": PLAIN_FILES | {"Procfile", ".python-version"},
+    "lambda": PLAIN_FILES | {"run.sh", "template.yaml"},
+    "railway": PLAIN_FILES | CONTAINER_FILES | {"railway.json"},
+    "render": PLAIN_FILES | CONTAINER_FILES | {"render.yaml"},
 }
 COMMON_FILES = {
     ".funcignore",
@@ -86,7 +95,7 @@ INITIALIZE = {
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     parent = Path(tmp_path_factory.mktemp("projects"))
-    return {hosting: create(f"order-desk-{hosting}", parent, hosting) for hosting in ALL_HOSTINGS}
+    return {hosting: create(f"order-desk-{hosting}", parent, hosting) for hosting in (*ALL_HOSTINGS, *PLATFORMS)}
 
 
 @pytest.fixture(scope="module")
@@ -150,12 +159,11 @@ def test_its_own_tests_pass(any_project: Path) -> None:
     assert "3 passed" in run.stdout
 
 
-@pytest.mark.parametrize("hosting", WITHOUT_FUNCTIONS)
+@pytest.mark.parametrize("hosting", [*WITHOUT_FUNCTIONS, *PLATFORMS])
 def test_a_hosting_without_functions_has_its_files(projects: dict[str, Path], hosting: str) -> None:
     assert files_in(projects[hosting]) == FILES_WITHOUT_FUNCTIONS[hosting]
-    for file in projects[hosting].rglob("*.*"):
-        if file.suffix in (".md", ".yaml", ".sh", ".service"):
-            assert "{{" not in file.read_text().replace("${{", ""), file
+    for file in [path for path in projects[hosting].rglob("*") if path.is_file() and path.suffix != ".pyc"]:
+        assert "{{" not in file.read_text().replace("${{", ""), file
 
 
 def test_a_script_can_be_run(projects: dict[str, Path]) -> None:
@@ -283,14 +291,6 @@ def test_a_server_without_its_registration_does_not_start_on_azure(signing_in: d
     done = funcmcp("inspect", ".", folder=signing_in["self-hosted"], env={"WEBSITE_INSTANCE_ID": "1"})
     assert done.returncode == 1
     assert "ENTRA_CLIENT_ID is not set. `azd up` sets it." in done.stderr
-
-
-@pytest.mark.parametrize("hosting", ["triggers", "docker", "none"])
-def test_a_sign_in_is_for_hostings_that_serve_it(tmp_path: Path, hosting: str) -> None:
-    done = funcmcp("new", "demo", "--hosting", hosting, "--auth", "entra", folder=tmp_path)
-    assert done.returncode == 1
-    assert "--auth entra is for --hosting http and self-hosted." in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_application_without_its_tenant_stops_the_server(projects: dict[str, Path]) -> None:

@@ -7,29 +7,34 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp_cli.new import Access, Hosting, create
+from funcmcp_cli.new import Access, Database, Hosting, create
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "azure-clients.md").read_text(encoding="utf-8")
-PROJECTS: list[tuple[Hosting, Access]] = [
-    ("http", "key"),
-    ("triggers", "key"),
-    ("self-hosted", "key"),
-    ("http", "entra"),
-    ("self-hosted", "entra"),
+PROJECTS: list[tuple[Hosting, Access, Database]] = [
+    ("http", "key", "none"),
+    ("triggers", "key", "none"),
+    ("self-hosted", "key", "none"),
+    ("http", "entra", "none"),
+    ("self-hosted", "entra", "none"),
+    ("http", "key", "postgres"),
+    ("triggers", "key", "postgres"),
+    ("self-hosted", "entra", "postgres"),
 ]
 HOSTINGS = {"http", "triggers", "self-hosted"}
 SETTING = re.compile(r"^\s+((?:AzureWebJobs|AzureFunctionsJobHost__)\w+|[A-Z][A-Z0-9_]+): ", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def bicep(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """By hosting and sign-in, all Bicep files of a project."""
+def bicep(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], str]:
+    """By hosting, sign-in and database, all Bicep files of a project."""
     parent = Path(tmp_path_factory.mktemp("projects"))
-    texts: dict[tuple[str, str], str] = {}
-    for hosting, auth in PROJECTS:
-        folder = create(f"orders-{hosting}-{auth}", parent, hosting, auth) / "infra"
-        texts[hosting, auth] = "\n".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.bicep")))
+    texts: dict[tuple[str, str, str], str] = {}
+    for number, (hosting, auth, database) in enumerate(PROJECTS):
+        folder = create(f"orders-{number}", parent, hosting, auth, database) / "infra"
+        texts[hosting, auth, database] = "\n".join(
+            file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.bicep"))
+        )
     return texts
 
 
@@ -41,7 +46,7 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[2:]]
 
 
-def test_each_setting_of_the_bicep_files_has_a_row_and_each_row_is_set(bicep: dict[tuple[str, str], str]) -> None:
+def test_each_setting_of_the_bicep_files_has_a_row_and_each_row_is_set(bicep: dict[tuple[str, str, str], str]) -> None:
     set_by = {project: set(SETTING.findall(text)) for project, text in bicep.items()}
     listed = {row[0].strip("`"): row[1] for row in rows("App settings")}
     assert listed.keys() == set().union(*set_by.values())
@@ -50,9 +55,11 @@ def test_each_setting_of_the_bicep_files_has_a_row_and_each_row_is_set(bicep: di
         named = HOSTINGS if hosting == "all" else set(re.findall(r"`([a-z-]+)`", hosting))
         projects = [project for project, names in set_by.items() if name in names]
         if "--auth entra" in hosting:
-            assert {auth for _, auth in projects} == {"entra"}, name
+            assert {auth for _, auth, _ in projects} == {"entra"}, name
+        elif hosting == "`--database postgres`":
+            assert projects == [project for project in set_by if project[2] == "postgres"], name
         else:
-            assert {hosting for hosting, _ in projects} == named, name
+            assert {hosting for hosting, _, _ in projects} == named, name
 
 
 def test_each_recipe_has_its_source_and_a_date() -> None:
@@ -69,13 +76,16 @@ def test_each_recipe_has_its_source_and_a_date() -> None:
 
 
 def test_the_page_and_the_templates_have_one_client_id_one_endpoint_and_one_bundle(
-    bicep: dict[tuple[str, str], str],
+    bicep: dict[tuple[str, str, str], str],
 ) -> None:
     (client_id,) = re.findall(r"`([0-9a-f-]{36})`", PAGE)
-    assert f"param entraClients string = '{client_id}'" in bicep["triggers", "key"]
+    assert f"param entraClients string = '{client_id}'" in bicep["triggers", "key", "none"]
     for hosting, endpoint, _ in _endpoints():
         path = endpoint.strip("`").removeprefix("https://NAME.azurewebsites.net")
-        assert f"output MCP_URL string = 'https://${{app.outputs.hostName}}{path}'" in bicep[hosting.strip("`"), "key"]
+        assert (
+            f"output MCP_URL string = 'https://${{app.outputs.hostName}}{path}'"
+            in bicep[hosting.strip("`"), "key", "none"]
+        )
     assert "[4.36.0, 5.0.0)" in PAGE
     assert "4.36.0" in (ROOT / "docs" / "guides" / "azure.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 ALL_DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = [path for path in ALL_DOCUMENTS if path.parent.name != "tutorial" and path.name != "share.md"]
 """The tutorial is in test_readme.py, and share.md in test_share.py: their blocks belong together."""
-ELSEWHERE = {"frameworks.md": "test_frameworks.py", "agents.md": "test_agents.py"}
+ELSEWHERE = {"frameworks.md": "test_frameworks.py", "agents.md": "test_agents.py", "lambda.md": "test_hosting.py"}
 """Pages whose blocks need packages that are not beside those of the tests, and the files with their tests."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

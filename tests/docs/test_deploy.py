@@ -17,6 +17,7 @@ import subprocess
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatch
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,13 +32,13 @@ from funcmcp.client import Client
 from funcmcp_cli.new import create
 from tests.cli.forking import running
 from tests.cli.processes import FUNCMCP, PYTHON, environment
-from tests.docs.pages import ROOT, block_of, blocks_of
+from tests.docs.pages import block_of, blocks_of
+from tests.docs.proxies import caddy, free_port, haproxy, nginx, proxied
 from tests.patience import PATIENCE
-from tests.redis_server import program
 from tests.requirements import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from funcmcp_cli.new import Hosting
     from tests.cli.processes import Running
@@ -106,11 +107,6 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {hosting: create(NAME, Path(tmp_path_factory.mktemp(hosting)), hosting) for hosting in hostings}
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def documents(path: Path) -> dict[str, Any]:
     """Return the documents of a YAML file by their kinds."""
     return {document.get("kind", ""): document for document in yaml.safe_load_all(path.read_text())}
@@ -162,7 +158,7 @@ def test_compose_gives_the_copies_one_key(projects: dict[str, Path]) -> None:
 
 def test_the_objects_of_kubernetes_refer_to_each_other(projects: dict[str, Path]) -> None:
     objects = documents(projects["kubernetes"] / "kubernetes.yaml")
-    assert set(objects) == {"Deployment", "Service", "PodDisruptionBudget", "Ingress"}
+    assert set(objects) == {"Deployment", "Service", "PodDisruptionBudget", "HTTPRoute"}
     pod = objects["Deployment"]["spec"]["template"]
     labels = pod["metadata"]["labels"]
     assert objects["Deployment"]["spec"]["selector"]["matchLabels"] == labels
@@ -172,11 +168,25 @@ def test_the_objects_of_kubernetes_refer_to_each_other(projects: dict[str, Path]
     (port,) = container["ports"]
     (service_port,) = objects["Service"]["spec"]["ports"]
     assert service_port["targetPort"] == port["name"]
-    (path,) = objects["Ingress"]["spec"]["rules"][0]["http"]["paths"]
-    assert path["backend"]["service"] == {"name": NAME, "port": {"name": service_port["name"]}}
+    (rule,) = objects["HTTPRoute"]["spec"]["rules"]
+    assert rule["backendRefs"] == [{"name": NAME, "port": service_port["port"]}]
+    assert rule["timeouts"] == {"request": "0s"}
     drain = int(container["args"][container["args"].index("--drain") + 1])
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pod["spec"]["terminationGracePeriodSeconds"] > drain + pause
+
+
+def test_the_route_belongs_to_the_gateway_of_the_page(projects: dict[str, Path]) -> None:
+    route = documents(projects["kubernetes"] / "kubernetes.yaml")["HTTPRoute"]["spec"]
+    gateway = yaml.safe_load(block_of("deploy/kubernetes.md", "The Gateway", "yaml"))
+    assert route["parentRefs"] == [gateway["metadata"]]
+    (listener,) = gateway["spec"]["listeners"]
+    assert all(fnmatch(name, listener["hostname"]) for name in route["hostnames"])
+    (container,) = documents(projects["kubernetes"] / "kubernetes.yaml")["Deployment"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    variables = {variable["name"]: variable for variable in container["env"]}
+    assert [variables["FUNCMCP_ALLOWED_HOSTS"]["value"]] == route["hostnames"]
 
 
 async def test_copies_with_one_key_serve_each_others_sessions_and_their_probes(projects: dict[str, Path]) -> None:
@@ -270,57 +280,6 @@ def test_systemd_accepts_the_unit(projects: dict[str, Path], tmp_path: Path) -> 
         check=False,
     )
     assert [line for line in run.stderr.splitlines() if NAME in line] == []
-
-
-def proxy_program(name: str) -> str:
-    """Return the path of a proxy, or skip the test (fail in CI)."""
-    path = ROOT / ".servers" / "proxies" / name
-    return str(require(f"{name} (scripts/setup-proxies.sh)", path if path.exists() else None))
-
-
-def nginx(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
-    site = re.sub(r"^ *ssl_\w+ .*\n", "", configuration, flags=re.MULTILINE)
-    site = site.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("127.0.0.1:8000", upstream)
-    paths = "\n".join(
-        f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    text = f"daemon off;\npid {folder}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{paths}\n{site}\n}}\n"
-    (folder / "nginx.conf").write_text(text)
-    return [proxy_program("nginx"), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
-
-
-def haproxy(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
-    text = configuration.replace("bind :443 ssl crt /etc/ssl/shop.pem", f"bind 127.0.0.1:{port}")
-    text = re.sub(r"(127\.0\.0\.1|10\.0\.0\.7):8000", upstream, text)
-    (folder / "haproxy.cfg").write_text(text.replace("127.0.0.1:8001", upstream))
-    return [program("haproxy"), "-f", f"{folder}/haproxy.cfg", "-db", "-q"]
-
-
-def caddy(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
-    text = configuration.replace("shop.example.com", f"http://shop.example.com:{port}").replace(
-        "127.0.0.1:8000", upstream
-    )
-    (folder / "Caddyfile").write_text(f"{{\n    admin off\n}}\n{text}")
-    return [proxy_program("caddy"), "run", "--adapter", "caddyfile", "--config", f"{folder}/Caddyfile"]
-
-
-@contextmanager
-def proxied(command: list[str], port: int, variables: Mapping[str, str]) -> Iterator[None]:
-    """Run a proxy until the block ends."""
-    with subprocess.Popen(command, env=environment(variables), stderr=subprocess.DEVNULL) as process:
-        try:
-            _wait_for(port, process)
-            yield
-        finally:
-            process.terminate()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    while process.poll() is None:
-        with socket.socket() as connection:
-            if connection.connect_ex(("127.0.0.1", port)) == 0:
-                return
-    raise AssertionError(f"The proxy ended with {process.returncode}.")
 
 
 def _address_of(name: str | bytes | None, host: str) -> str | bytes | None:

@@ -1,24 +1,27 @@
-"""The programs of docs/guides/frameworks.md serve their tools inside FastAPI, Django, Flask, AWS Lambda and others."""
+"""The programs of docs/guides/frameworks.md serve their tools inside FastAPI, Litestar, Django, Flask and others."""
 
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2 as httpx
 import pytest
 
-from funcmcp.client import Client
-from tests.cli.processes import PYTHON, environment
-from tests.docs.pages import block_of, blocks_of, run_python, with_frameworks
+from funcmcp.client import Client, HTTPEndpoint
+from funcmcp_cli.new import create
+from tests.cli.processes import PYTHON, environment, running
+from tests.docs.pages import ROOT, block_of, run_python, with_frameworks
 from tests.patience import PATIENCE
 from tests.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow("The frameworks of others are large, and each program starts one.")
 
@@ -28,6 +31,8 @@ SERVED = [
     ("Several servers in one application", "app", "/shop/mcp"),
     ("Routes as tools, in the application that mounts the server", "app", "/mcp"),
     ("Starlette", "app", "/mcp"),
+    ("Litestar", "app", "/mcp"),
+    ("Quart", "app", "/mcp"),
     ("CORSMiddleware", "app", "/mcp"),
     ("Django", "application", "/mcp"),
 ]
@@ -38,12 +43,13 @@ server = make_server("127.0.0.1", 0, app, threaded=True)
 print(server.port, flush=True)
 server.serve_forever()
 """
-LAMBDA = """
-import json, sys
-from server import handler
-for event in json.load(sys.stdin):
-    print(json.dumps(handler(event, None)))
-"""
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "price", "arguments": {"item": "tea"}}}
 
 
@@ -77,14 +83,14 @@ async def test_an_application_serves_the_tool(heading: str, attribute: str, path
 
 
 async def test_a_lifespan_of_ones_own_enters_that_of_the_server(tmp_path: Path) -> None:
-    code = [block.code for block in blocks_of(PAGE) if block.heading == "FastAPI"][1]
+    code = block_of(PAGE, "A lifespan of the application")
     (tmp_path / "server.py").write_text(code)
     with serve(tmp_path / "server.py", attribute="app") as served:
         assert await price_of_tea(f"{served.origin}/mcp") == "3"
         assert not any("lifespan" in line for line in served.output)
 
 
-@pytest.mark.parametrize(("heading", "attribute", "path"), [SERVED[0], SERVED[5]], ids=["FastAPI", "Django"])
+@pytest.mark.parametrize(("heading", "attribute", "path"), [SERVED[0], SERVED[7]], ids=["FastAPI", "Django"])
 async def test_the_applications_other_paths_stay(heading: str, attribute: str, path: str, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(block_of(PAGE, heading))
     with serve(tmp_path / "server.py", attribute=attribute, env=with_frameworks()) as served:
@@ -123,38 +129,91 @@ async def test_flask_serves_the_tool_beside_its_own_paths(tmp_path: Path) -> Non
             assert (await client.get(f"{origin}/items")).json() == ["tea"]
 
 
-def event(host: str) -> dict[str, object]:
-    """Return a request as an API Gateway passes it on."""
-    body = json.dumps(CALL)
-    headers = {"host": host, "content-type": "application/json", "accept": "application/json, text/event-stream"}
-    return {
-        "version": "2.0",
-        "rawPath": "/mcp",
-        "rawQueryString": "",
-        "headers": {**headers, "content-length": str(len(body))},
-        "requestContext": {"http": {"method": "POST", "path": "/mcp", "sourceIp": "203.0.113.1"}, "stage": "$default"},
-        "body": body,
-        "isBase64Encoded": False,
-    }
+REQUESTS = [
+    ("GET", "/items/"),
+    ("POST", "/items"),
+    ("GET", "/unknown"),
+    ("OPTIONS", "/items"),
+    ("HEAD", "/items"),
+    ("POST", "/mcp"),
+]
+COLUMNS = {"FastAPI": "app", "Starlette": "app", "Litestar": "app", "Quart": "app", "Django": "application"}
+MOUNTED = 'FastAPI with `app.mount("/", mcp)`'
+ROUTES = "app.router.routes.extend(Route(path, mcp) for path in mcp.paths)"
 
 
-def test_lambda_serves_one_event_after_another(tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(block_of(PAGE, "AWS Lambda"))
-    name = "abc123.execute-api.eu-north-1.amazonaws.com"
-    events = json.dumps([event(name), event(name), event("other.example.com")])
-    run = subprocess.run(
-        [PYTHON, "-c", LAMBDA],
-        cwd=tmp_path,
-        env=environment(with_frameworks()),
-        input=events,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    responses = [json.loads(line) for line in run.stdout.splitlines()]
-    assert [response["statusCode"] for response in responses] == [200, 200, 421], run.stderr
-    assert json.loads(responses[1]["body"])["result"]["content"] == [{"type": "text", "text": "3"}]
+def responses(program: Path, attribute: str) -> list[tuple[int, dict[str, object], bytes]]:
+    """Return the responses of an application to the requests of the table."""
+    with (
+        serve(program, attribute=attribute, env=with_frameworks()) as served,
+        httpx.Client(base_url=served.origin, timeout=PATIENCE) as client,
+    ):
+        answers = []
+        for method, path in REQUESTS:
+            answer = client.request(method, path, json=INITIALIZE if method == "POST" else None, headers=ACCEPT)
+            fields: dict[str, object] = {
+                name: value.replace(served.origin, "") for name, value in answer.headers.items() if name != "date"
+            }
+            fields["allow"] = set(answer.headers.get("allow", "").split(", "))  # Quart has no order
+            answers.append((answer.status_code, fields, answer.content))
+    return answers
+
+
+def table_of_page() -> dict[str, list[tuple[int, int]]]:
+    """Return the columns of the table: for each request the status without the server, and with it."""
+    text = (ROOT / "docs" / PAGE).read_text().partition("### What stays the same")[2].partition("\n### ")[0]
+    head, _, *rows = [re.split(r" *\| *", line.strip("| \n")) for line in text.splitlines() if line.startswith("|")]
+    assert [row[0] for row in rows] == [f"`{method} {path}`" for method, path in REQUESTS]
+    columns = {}
+    for number, name in enumerate(head[1:], 1):
+        statuses = [re.findall(r"\b\d{3}\b", row[number])[:2] for row in rows]
+        columns[name] = [(int(before), int(after)) for before, after in statuses]
+    return columns
+
+
+@pytest.mark.parametrize("framework", [*COLUMNS, MOUNTED])
+def test_the_server_changes_no_response_of_the_application(framework: str, tmp_path: Path) -> None:
+    """Without the server, the program of the page has no paths of it. The mount is the one that changes responses."""
+    code = block_of(PAGE, framework if framework in COLUMNS else "FastAPI")
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "server.py").write_text(code.replace("mcp.paths", "[]"))
+    if framework == MOUNTED:
+        assert ROUTES in code
+        code = code.replace(ROUTES, 'app.mount("/", mcp)')
+    (tmp_path / "server.py").write_text(code)
+    attribute = COLUMNS.get(framework, "app")
+    before = responses(tmp_path / "without" / "server.py", attribute)
+    after = responses(tmp_path / "server.py", attribute)
+    assert [(one[0], other[0]) for one, other in zip(before, after, strict=True)] == table_of_page()[framework]
+    if framework != MOUNTED:
+        assert after[:-1] == before[:-1]
+
+
+async def test_tools_and_routes_share_the_pool_of_the_application(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(block_of(PAGE, "The application's state in tools"))
+    with serve(tmp_path / "server.py", attribute="app") as served:
+        async with Client(HTTPEndpoint(f"{served.origin}/mcp", headers={"X-Tenant": "north"})) as client:
+            result = await client.call_tool("set_price", {"item": "tea", "price": 3})
+        async with httpx.AsyncClient() as http:
+            assert (await http.get(f"{served.origin}/prices/tea")).json() == 3
+    assert result.text == "north"
+
+
+def test_a_new_project_with_fastapi_serves_both(tmp_path: Path) -> None:
+    folder = create("order-desk", tmp_path, "fastapi")
+    dockerfile = (folder / "Dockerfile").read_text()
+    (text,) = re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    variables = {"FUNCMCP_HOST": "127.0.0.1", "PORT": str(port), "PYTHONUNBUFFERED": "1"}
+    variables["PATH"] = f"{Path(PYTHON).parent}:{environment()['PATH']}"
+    with running(json.loads(text), folder=folder, env=variables) as process:
+        process.line_with("Uvicorn running on")
+        origin = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{origin}/items").json() == []
+        assert httpx.get(f"{origin}/items/").status_code == 307
+        assert httpx.post(f"{origin}/mcp", json=INITIALIZE, headers=ACCEPT).status_code == 200
+        assert httpx.get(f"{origin}/livez").status_code == 200
 
 
 @pytest.mark.parametrize("heading", ["Celery and threads", "Notebooks"])

@@ -50,8 +50,14 @@ _KEEP_ALIVE_SECONDS = 95
 seconds, programs in Go, such as Traefik and cloudflared, 90."""
 
 _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
-_PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
-"""Environment variables in which Azure passes an app its public host name."""
+_PLATFORM_VARIABLES = (
+    "WEBSITE_HOSTNAME",  # Azure Functions and App Service
+    "CONTAINER_APP_HOSTNAME",  # Azure Container Apps
+    "HEROKU_APP_DEFAULT_DOMAIN_NAME",
+    "RAILWAY_PUBLIC_DOMAIN",
+    "RENDER_EXTERNAL_HOSTNAME",
+)
+"""Environment variables in which platforms pass an app its public host name."""
 
 _MAX_PROXIES_DIGITS = 3
 _SWITCH_VALUES = {"": None, "on": True, "off": False}
@@ -119,8 +125,10 @@ def _switch_of_environment(variable: str) -> bool | None:
 
 
 def hosts_of_platform() -> list[str]:
-    """Return the public host names that Azure gave the app."""
+    """Return the public host names that the platform gave the app."""
     names = [os.environ.get(variable, "") for variable in _PLATFORM_VARIABLES]
+    if os.environ.get("FLY_APP_NAME"):
+        names.append(f"{os.environ['FLY_APP_NAME']}.fly.dev")
     if all(os.environ.get(variable) for variable in _CONTAINER_APP):
         names.append(".".join(os.environ[variable] for variable in _CONTAINER_APP))
     return [name for name in names if name]
@@ -167,9 +175,9 @@ class HTTPOptions:
         websocket: The path of an endpoint for WebSocket, such as ``"/ws"``. None opens no such endpoint. It needs
             ``pip install "funcmcp[websocket]"``.
         allowed_hosts: Names, with or without a port, that the Host header may have. A server on a loopback address
-            also accepts loopback names, and on Azure the app's own name. With `auth`, it accepts the host in the URL of
-            its `OAuthProxy` or `ProtectedResource`. ``"*"`` accepts every name. The environment variable
-            ``FUNCMCP_ALLOWED_HOSTS`` adds names, separated by commas.
+            also accepts loopback names, and on Azure, Fly.io, Heroku, Railway and Render the app's own name. With
+            `auth`, it accepts the host in the URL of its `OAuthProxy` or `ProtectedResource`. ``"*"`` accepts every
+            name. The environment variable ``FUNCMCP_ALLOWED_HOSTS`` adds names, separated by commas.
         allowed_origins: Origins, such as ``"https://app.example.com"``, whose pages may call the server. The server's
             own origin and loopback origins are always allowed. ``"*"`` allows every origin.
         require_origin: Reject requests without an Origin header with 403. Clients that are not browsers send none.
