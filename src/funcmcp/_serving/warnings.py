@@ -112,7 +112,7 @@ def warn_of_idle_tasks(server_name: str, tasks: Tasks) -> None:
     if tasks.has_tools and not tasks.store.shared and not tasks.concurrency:
         logger.warning(
             "%s stores tasks in this process's memory, and this process runs none: its tasks never end. Unset %s, "
-            "or use a store that other processes reach; see docs/guides/tasks.md.",
+            "or use a store that other processes reach; see docs/guides/running-tasks.md.",
             server_name,
             TASK_CONCURRENCY_VARIABLE,
         )

@@ -69,7 +69,7 @@ _POOLER_ERRORS = (DuplicatePreparedStatement, InvalidSqlStatementName)
 
 _POOLER_ADVICE = (
     " A pooler, such as PgBouncer, gives each transaction another connection. Use it in session mode, or connect to "
-    "the server itself; see docs/guides/tasks.md."
+    "the server itself; see docs/guides/running-tasks.md."
 )
 
 _LOCK_SECONDS = 10
