@@ -8,7 +8,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at, prefix_in
-from funcmcp_cli.doctor.ignore_file import excluding_line
 from funcmcp_cli.doctor.project import Finding, Project, counted
 from funcmcp_cli.token_costs import MANY_TOKENS
 from funcmcp_host.app_rules.trigger_rules import unreadable
@@ -72,22 +71,6 @@ def _runs_something(module: ast.Module) -> bool:
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _RUNNING_METHODS:
             return True
     return False
-
-
-def check_deployed_files(project: Project) -> Iterator[Finding]:
-    """Check that .funcignore does not exclude files that the app needs."""
-    text = project.text_of(".funcignore")
-    excluded_by: dict[str, list[str]] = {}
-    for path in ("host.json", "requirements.txt", *project.code.files):
-        if not (project.folder / path).is_file():
-            continue
-        line = excluding_line(text, path)
-        if line is not None:
-            excluded_by.setdefault(line, []).append(path)
-    for line, paths in excluded_by.items():
-        yield Finding(
-            "error", ".funcignore", f"excludes {', '.join(paths)}, which the app needs. Remove the line {line!r}."
-        )
 
 
 def check_route(project: Project) -> Iterator[Finding]:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from funcmcp._state.keys import PLATFORM_VARIABLES
 from funcmcp._state.seal import KEY_BYTES
 from funcmcp_cli.doctor import app_checks, file_checks, sign_in_checks, task_checks
-from funcmcp_cli.doctor.foreign_checks import examine_custom_handler, examine_other_language
+from funcmcp_cli.doctor.deployed_files import check_deployed_files
+from funcmcp_cli.doctor.foreign_checks import (
+    examine_custom_handler,
+    examine_other_language,
+    examine_without_code,
+)
 from funcmcp_cli.doctor.project import Finding, Project, read_project
 from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_cli.doctor.start_checks import (
@@ -33,7 +38,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     file_checks.check_ignore_files,
     file_checks.check_azure_yaml,
     app_checks.check_code,
-    app_checks.check_deployed_files,
+    check_deployed_files,
     app_checks.check_start,
     app_checks.check_route,
     app_checks.check_sessions,
@@ -70,6 +75,8 @@ def examine(folder: Path) -> list[Finding]:
         language = language_of(folder)
         if language is not None and (folder / "host.json").is_file():
             return examine_other_language(folder, language)
+        if (folder / "host.json").is_file():
+            return examine_without_code(folder)
     project = read_project(folder, _defaults(folder))
     signs_in = project.has_auth if project.code.servers else None
     app = read_app(folder, project.code.functions, signs_in=signs_in)

@@ -53,14 +53,13 @@ def check_host(project: Project) -> Iterator[Finding]:
 def check_requirements(project: Project) -> Iterator[Finding]:
     """Check that the list of packages that Azure installs has funcmcp and what it needs."""
     subject = project.requirements_file
+    package = f"funcmcp-slim[{'server' if project.is_self_hosted else 'azure'}]"
     if project.requirements is None:
-        yield Finding(
-            "error", subject, "is missing, and Azure installs nothing without it. Write funcmcp-slim[azure] there."
-        )
+        yield Finding("error", subject, f"is missing, and Azure installs nothing without it. Write {package} there.")
         return
     funcmcp = project.funcmcp
     if funcmcp is None:
-        yield Finding("error", subject, "has no funcmcp. Add funcmcp-slim[azure].")
+        yield Finding("error", subject, f"has no funcmcp. Add {package}.")
         return
     faults = [*_missing_extra(project, funcmcp), *_wrong_library(project)]
     if not funcmcp.versions:

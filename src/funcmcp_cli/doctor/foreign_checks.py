@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at
+from funcmcp_cli.doctor.deployed_files import check_deployed_files
 from funcmcp_cli.doctor.file_checks import check_host, check_ignore_files, check_settings
 from funcmcp_cli.doctor.project import Finding, Project, read_files, text_of_file
 from funcmcp_cli.doctor.rule_checks import check_rules
@@ -40,6 +41,14 @@ def examine_other_language(folder: Path, language: str) -> list[Finding]:
     return [*findings, *check_ignore_files(project, _SETTINGS)]
 
 
+def examine_without_code(folder: Path) -> list[Finding]:
+    """Return the findings about a folder with a host.json in which no file is the code of an app."""
+    project = read_files(folder)
+    text = "is missing. Name the folder that has it, or write a project with `funcmcp new DIR`."
+    code = Finding("error", project.code_file.name, text)
+    return [*_check_files(project), *check_ignore_files(project, _SETTINGS), code]
+
+
 def _check_files(project: Project) -> Iterator[Finding]:
     yield from check_host(project)
     yield from check_settings(project)
@@ -65,7 +74,7 @@ def _check_build(folder: Path) -> Iterator[Finding]:
 def check_plain_files(folder: Path, *, has_triggers: bool) -> Iterator[Finding]:
     """Check the files of a function app in Python or for Node that was made without funcmcp."""
     project = read_files(folder)
-    is_python = (folder / "function_app.py").is_file()
+    is_python = project.code_file.is_file()
     yield from check_host(project)
     if has_triggers and any(folder.glob("*.csproj")) and at(project.host, "extensionBundle") is None:
         yield Finding(
@@ -81,6 +90,7 @@ def check_plain_files(folder: Path, *, has_triggers: bool) -> Iterator[Finding]:
         yield from _check_requirements(project)
     local = (".venv",) if is_python else ()
     yield from check_ignore_files(project, {**_SETTINGS, ".funcignore": ("local.settings.json", *local)})
+    yield from check_deployed_files(project)
 
 
 def _check_requirements(project: Project) -> Iterator[Finding]:

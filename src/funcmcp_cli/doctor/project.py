@@ -276,7 +276,7 @@ def read_files(folder: Path) -> Project:
             errors[name] = str(error.strerror)
         except ValueError as error:
             errors[name] = str(error)
-    code_file = _code_file(folder, documents.get("host.json", {}))
+    code_file = _code_file(folder, documents)
     return Project(folder, documents, errors, _requirements(folder), code_file, ImportedCode())
 
 
@@ -294,13 +294,14 @@ def _settings(documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     return {}
 
 
-def _code_file(folder: Path, host: Mapping[str, Any]) -> Path:
-    """Return the file that Azure starts with: the script of the custom handler, or function_app.py."""
-    arguments = at(host, "customHandler", "description", "arguments")
+def _code_file(folder: Path, documents: Mapping[str, dict[str, Any]]) -> Path:
+    """Return the file that Azure starts with: the script of the custom handler, or function_app.py by any name."""
+    arguments = at(documents.get("host.json"), "customHandler", "description", "arguments")
     for argument in arguments if isinstance(arguments, list) else ():
         if str(argument).endswith(".py"):
             return folder / str(argument)
-    return folder / "function_app.py"
+    name = _settings(documents).get("PYTHON_SCRIPT_FILE_NAME", "")
+    return folder / (name if name.endswith(".py") else "function_app.py")
 
 
 def _requirements(folder: Path) -> dict[str, Requirement] | None:

@@ -17,7 +17,7 @@ from funcmcp._text.jsonc import parse
 from funcmcp_cli.client_rules.problems import problems_in
 from funcmcp_cli.client_rules.report import short_texts
 from funcmcp_cli.doctor.foreign_checks import check_plain_files
-from funcmcp_cli.doctor.project import Finding, text_of_file
+from funcmcp_cli.doctor.project import Finding, read_files, text_of_file
 from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_host.app_rules.model import read_app
 from funcmcp_host.other_languages import language_of
@@ -38,7 +38,7 @@ def is_plain_function_app(folder: Path) -> bool:
     """Return whether a folder has a function app in Python or for Node whose files do not mention funcmcp."""
     if not (folder / "host.json").is_file() or has_custom_handler(folder / "host.json"):
         return False
-    if not (folder / "function_app.py").is_file():
+    if not read_files(folder).code_file.is_file():
         return (folder / "package.json").is_file() and language_of(folder) is None
     return not mentions_funcmcp(folder)
 

@@ -196,6 +196,20 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
         ("http", write("requirements.txt", "funcmcp[azure]\n"), "warning", "requirements.txt", "any version"),
         ("self-hosted", write("requirements.txt", "funcmcp-slim>=0.1"), "error", "requirements.txt", "slim[server]"),
         (
+            "self-hosted",
+            write("requirements.txt", "mcp"),
+            "error",
+            "requirements.txt",
+            "no funcmcp. Add funcmcp-slim[server]",
+        ),
+        (
+            "self-hosted",
+            remove("requirements.txt"),
+            "error",
+            "requirements.txt",
+            "it. Write funcmcp-slim[server] there",
+        ),
+        (
             "http",
             write("requirements.txt", "funcmcp>=0.1\nAzure_Functions==1.26.0\n"),
             "error",

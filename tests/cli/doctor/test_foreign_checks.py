@@ -48,7 +48,7 @@ def hello(context) -> str:
     return "Hello"
 """
 FLAG = {"AzureWebJobsFeatureFlags": "EnableMcpCustomHandlerPreview"}
-SETTINGS = {"IsEncrypted": False, "Values": {"FUNCTIONS_WORKER_RUNTIME": "python"}}
+SETTINGS: dict[str, Any] = {"IsEncrypted": False, "Values": {"FUNCTIONS_WORKER_RUNTIME": "python"}}
 
 
 def write(folder: Path, files: dict[str, Any]) -> Path:
@@ -306,6 +306,33 @@ def test_an_app_of_the_older_model_is_not_examined(tmp_path: Path) -> None:
     folder = write(tmp_path, {**files, "local.settings.json": SETTINGS, ".gitignore": "local.settings.json"})
     text = "is not examined: the app is in the older programming model, and doctor only reads its files. "
     assert faults(folder) == [f"warning the code: {text}funcmcp host runs it with --worker COMMAND only."]
+
+
+def test_a_folder_without_the_code_of_an_app_needs_no_funcmcp(tmp_path: Path) -> None:
+    files = {"host.json": {"version": "2.0"}, "requirements.txt": "fastmcp", "local.settings.json": SETTINGS}
+    folder = write(tmp_path, {**files, ".gitignore": "local.settings.json"})
+    text = "is missing. Name the folder that has it, or write a project with `funcmcp new DIR`."
+    assert faults(folder) == [f"error function_app.py: {text}"]
+    write(tmp_path, {"requirements.txt": "funcmcp-slim[azure]>=0.1"})
+    assert "error the code: cannot be imported: function_app.py is missing." in faults(folder)
+
+
+def test_an_app_under_another_name_is_started(tmp_path: Path) -> None:
+    values = {**SETTINGS["Values"], "PYTHON_SCRIPT_FILE_NAME": "main.py"}
+    files = plain(**{"local.settings.json": {"Values": values}, "main.py": PYTHON_APP})
+    del files["function_app.py"]
+    folder = write(tmp_path, files)
+    assert rows(folder)[-1][:2] == ("ok", "the app")
+    assert faults(folder) == []
+
+
+def test_an_imported_file_of_a_plain_app_is_not_excluded(tmp_path: Path) -> None:
+    code = PYTHON_APP + "\n\ndef later():\n    import shop.orders\n"
+    files = plain(
+        **{"function_app.py": code, "shop/orders.py": "", ".funcignore": "local.settings.json\n.venv\nshop\n"}
+    )
+    text = "excludes shop/orders.py, which the app needs. Remove the line 'shop'."
+    assert faults(write(tmp_path, files)) == [f"error .funcignore: {text}"]
 
 
 def test_a_plain_app_without_faults(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""The checks of ``funcmcp doctor`` for the files that an app needs, and that .funcignore excludes from a deployment.
+
+An import of the code reads most of them. Imports inside functions, and those of an app that can't be imported, are
+followed in the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from funcmcp._adapters.azure.settings import at
+from funcmcp._text.files import is_file, read_text
+from funcmcp._text.jsonc import parse
+from funcmcp_cli.doctor.ignore_file import excluding_line
+from funcmcp_cli.doctor.project import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from funcmcp_cli.doctor.project import Project
+
+_MAX_FILES = 2000
+_MAX_SHOWN = 5
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_NODE_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*["'](\.{1,2}/[^"'\n]+)["']""")
+_NODE_ENDINGS = ("", ".js", ".cjs", ".mjs", ".json", "/index.js")
+
+
+def check_deployed_files(project: Project) -> Iterator[Finding]:
+    """Check that .funcignore does not exclude files that the app needs."""
+    text = project.text_of(".funcignore")
+    if is_file(project.code_file):
+        code_file = os.path.relpath(project.code_file, project.folder)
+        needed = ["requirements.txt", *imported_files(project.folder, PurePosixPath(code_file).as_posix())]
+    else:
+        needed = ["package.json", *_node_files(project.folder)]
+    excluded_by: dict[str, list[str]] = {}
+    for path in dict.fromkeys(["host.json", *project.code.files, *needed]):
+        line = excluding_line(text, path) if is_file(project.folder / path) else None
+        if line is not None:
+            excluded_by.setdefault(line, []).append(path)
+    for line, paths in excluded_by.items():
+        yield Finding(
+            "error", ".funcignore", f"excludes {_some(paths)}, which the app needs. Remove the line {line!r}."
+        )
+
+
+def imported_files(folder: Path, code_file: str) -> list[str]:
+    """Return a Python file and the files of its folder that it imports, directly or not.
+
+    Args:
+        folder: The folder of the app, which is on Python's path.
+        code_file: The file, relative to the folder, with slashes.
+    """
+    pending, files = [code_file], {code_file}
+    while pending and len(files) < _MAX_FILES:
+        for name in _imports_of(folder, pending.pop()):
+            for file in _files_of(folder, name):
+                if file not in files:
+                    files.add(file)
+                    pending.append(file)
+    return sorted(files)
+
+
+def _imports_of(folder: Path, file: str) -> Iterator[str]:
+    """Yield the absolute names of the modules that a file may import. Names of objects in modules are among them."""
+    try:
+        module = ast.parse(read_text(folder / file))
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return
+    package = PurePosixPath(file).parent.parts
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" if base else alias.name for alias in node.names)
+
+
+def _files_of(folder: Path, name: str) -> Iterator[str]:
+    """Yield the files of a module and of the packages around it, as far as they are in a folder."""
+    parts = [part for part in name.split(".") if part]
+    for length in range(1, len(parts) + 1):
+        path = "/".join(parts[:length])
+        for file in (f"{path}.py", f"{path}/__init__.py"):
+            if is_file(folder / file):
+                yield file
+
+
+def _node_files(folder: Path) -> list[str]:
+    """Return the files that ``main`` of a Node app names, and those of the app that they import."""
+    try:
+        main = at(parse(read_text(folder / "package.json"), comments=False).value, "main")
+    except (OSError, ValueError):
+        return []
+    pending = [file for pattern in _alternatives(str(main or "index.js")) for file in _matching(folder, pattern)]
+    files = set(pending)
+    while pending and len(files) < _MAX_FILES:
+        for file in _node_imports(folder, pending.pop()):
+            if file not in files:
+                files.add(file)
+                pending.append(file)
+    return sorted(files)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Return the patterns that one with braces stands for, such as ``src/{a,b}.js``."""
+    match = _BRACES.search(pattern)
+    if match is None:
+        return [pattern]
+    texts = [pattern[: match.start()] + text + pattern[match.end() :] for text in match[1].split(",")]
+    return [text for each in texts[:_MAX_SHOWN] for text in _alternatives(each)]
+
+
+def _matching(folder: Path, pattern: str) -> Iterator[str]:
+    parts = PurePosixPath(pattern).parts
+    if parts and parts[0] != "/" and ".." not in parts:
+        for file in folder.glob(str(PurePosixPath(*parts))):
+            if is_file(file):
+                yield file.relative_to(folder).as_posix()
+
+
+def _node_imports(folder: Path, file: str) -> Iterator[str]:
+    try:
+        text = read_text(folder / file)
+    except (OSError, ValueError):
+        return
+    for name in _NODE_IMPORT.findall(text):
+        path = os.path.normpath(PurePosixPath(file).parent / name)
+        candidates = [f"{path}{ending}" for ending in _NODE_ENDINGS]
+        found = next((path for path in candidates if is_file(folder / path)), None)
+        if found is not None and not found.startswith(".."):
+            yield PurePosixPath(found).as_posix()
+
+
+def _some(paths: Sequence[str]) -> str:
+    if len(paths) > _MAX_SHOWN:
+        return f"{', '.join(paths[:_MAX_SHOWN])} and {len(paths) - _MAX_SHOWN} more"
+    return ", ".join(paths)
