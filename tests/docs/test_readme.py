@@ -1,6 +1,6 @@
 """All blocks of the README and of the tutorial run in order, in a new virtual environment with what the pages install.
 
-The wheels of this project replace those on the package index: uv finds them in a folder or at an index of this machine.
+The wheels of this project replace those on the package index: uv finds them in a folder.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import threading
 import zipfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from mcp import ClientSession, StdioServerParameters
@@ -30,9 +26,6 @@ from funcmcp import __version__
 from scripts.skill import SKILL
 from tests.cli.processes import environment, running
 from tests.requirements import require
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = [ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("first-server", "tests", "authentication", "azure")]
@@ -150,34 +143,6 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def index(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the wheels as a package index on a loopback address (PEP 503), and yield its URL."""
-    root = tmp_path_factory.mktemp("index")
-    for name in ("funcmcp", "funcmcp-slim"):
-        project = root / "simple" / name
-        project.mkdir(parents=True)
-        for wheel in wheels.glob(f"{name.replace('-', '_')}-[0-9]*.whl"):
-            shutil.copy(wheel, project)
-            (project / "index.html").write_text(f'<!DOCTYPE html><a href="{wheel.name}">{wheel.name}</a>')
-    handler = partial(SilentHandler, directory=root)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/simple"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-class SilentHandler(SimpleHTTPRequestHandler):
-    """Serves a folder, and writes nothing to stderr."""
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
-
-
-@pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the interpreter of a new virtual environment."""
     folder = tmp_path_factory.mktemp("newcomer") / "venv"
@@ -235,28 +200,6 @@ def test_library_skills_installs_the_skill_for_coding_agents(python: Path, wheel
     assert run.returncode == 0, run.stdout + run.stderr
     for folder in (".agents", ".claude"):
         assert (tmp_path / folder / "skills" / "funcmcp" / "SKILL.md").read_bytes() == (SKILL / "SKILL.md").read_bytes()
-
-
-@pytest.mark.timeout(2 * SECONDS)
-def test_uvx_runs_the_command_from_an_index(index: str, tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[1][2])
-    uv = Path(sys.executable).with_name("uv")
-    require("uv", uv.is_file())
-    variables = {"UV_TOOL_DIR": str(tmp_path / "tools"), "PYTHONPATH": ""}
-    command = [str(uv), "tool", "run", "--python", sys.executable, "--index", index, "funcmcp"]
-    arguments = ["call", "server.py", "find_dish", "name=len"]
-    run = subprocess.run(
-        [*command, *arguments],
-        cwd=tmp_path,
-        env=environment(variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    require(f"A package index ({run.stderr.strip()[-300:]})", "error sending request" not in run.stderr)
-    assert (run.returncode, run.stdout) == (0, '["Lentil soup","Lentil stew"]\n'), run.stderr
 
 
 @pytest.mark.timeout(2 * SECONDS)

@@ -121,8 +121,22 @@ def project_of(place: Target) -> Project:
     """Return the project of a server.
 
     Raises:
-        Failure: There is no project, its metadata is not valid, or its dependencies are in a file that has more than
-            requirements.
+        Failure: There is no project, or it can't be read.
+    """
+    project = find_project(place)
+    if project is None:
+        raise Failure(
+            f"{place.text} has no dependencies that a bundle can install. Write a pyproject.toml with [project], or "
+            "put '# /// script' with dependencies into the file."
+        )
+    return project
+
+
+def find_project(place: Target) -> Project | None:
+    """Return the project of a server, or None if there is none.
+
+    Raises:
+        Failure: Its metadata is not valid, or its dependencies are in a file that has more than requirements.
     """
     if place.file is not None:
         metadata = _script_metadata(_text(place.file), place.file)
@@ -141,10 +155,7 @@ def project_of(place: Target) -> Project:
             table = {"dependencies": _requirements(requirements)}
             options = _options(_toml(_text(file), file), file) if file.is_file() else BundleOptions()
             return Project(folder, table, options, pyproject="")
-    raise Failure(
-        f"{place.text} has no dependencies that a bundle can install. Write a pyproject.toml with [project], or put "
-        "'# /// script' with dependencies into the file."
-    )
+    return None
 
 
 def _check_python(table: Mapping[str, Any], file: Path) -> None:

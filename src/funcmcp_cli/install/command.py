@@ -66,7 +66,7 @@ Runner = Annotated[
     Literal["auto", "python", "uv", "uvx"],
     typer.Option(
         help="What runs the server: this Python, uv run, or uvx with the dependencies of the project. "
-        "The default is uv where uv.lock is."
+        "The default is uvx if it runs this command, and uv where uv.lock is."
     ),
 ]
 Workspace = Annotated[

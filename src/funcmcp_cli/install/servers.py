@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from packaging.requirements import Requirement
 from funcmcp import __version__
 from funcmcp._text.variable_files import variables_in
 from funcmcp_cli.arguments import read_header
-from funcmcp_cli.bundle.project import project_of
+from funcmcp_cli.bundle.project import find_project
 from funcmcp_cli.connect import is_command
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.entries import ServerDescription
@@ -52,7 +53,7 @@ def server_at(
         env: Environment variables, as ``NAME=VALUE`` or ``NAME``.
         headers: Header fields, as ``NAME:VALUE``.
         runner: "python" for this interpreter, "uv" for ``uv run``, "uvx" for an environment apart from the project's,
-            "auto" for uv in the projects of uv.
+            "auto" for uvx if it runs this command, and for uv in the projects of uv.
 
     Raises:
         Failure: The target has no server, or an option is not valid or not for such a server.
@@ -107,7 +108,7 @@ def _server_of_module(
     if place.file is None and _is_local(place.module):
         variables.setdefault("PYTHONPATH", str(place.root))
     server_arguments = ("--", *arguments) if arguments else ()
-    if runner == "uvx":
+    if runner == "uvx" or (runner == "auto" and _is_run_by_uvx()):
         command = _uvx_command(place, text, *server_arguments)
     else:
         command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
@@ -144,11 +145,22 @@ def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
 
 
 def _uvx_command(place: Target, text: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs funcmcp in a separate environment, with the dependencies of the project."""
-    dependencies = map(Requirement, project_of(place).metadata.get("dependencies", []))
+    """Return the command that runs funcmcp in a separate environment, with the dependencies of a project."""
+    project = find_project(place)
+    dependencies = map(Requirement, [] if project is None else project.metadata.get("dependencies", []))
     required = [str(dependency) for dependency in dependencies if dependency.name not in {"funcmcp", "funcmcp-slim"}]
     options = [word for requirement in required for word in ("--with", requirement)]
     return ("uvx", *options, f"funcmcp@{__version__}", "run", text, "--stdio", *arguments)
+
+
+def _is_run_by_uvx() -> bool:
+    """Return whether uvx runs this command: its interpreter is in the cache of uv, which deletes it at some time."""
+    uv = shutil.which(os.environ.get("UV", ""))
+    if uv is None:
+        return False
+    command = [uv, "cache", "dir"]
+    cache = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - uv's own
+    return cache != "" and Path(sys.prefix).resolve().is_relative_to(Path(cache).resolve())
 
 
 def uv_program() -> str | None:

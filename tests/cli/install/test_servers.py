@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from funcmcp import __version__
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.servers import read_variables, server_at
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.requirements import require
 
 SERVER = 'from funcmcp import MCPServer\nmcp = MCPServer("Order Desk, Köln")\n'
 
@@ -40,6 +39,24 @@ def test_a_module_of_this_folder_gets_its_path(project: Path) -> None:
     server = server_at("desk_module", "desk", arguments=["-v"], env=[], headers=[], runner="python")
     assert server.command[3:] == ("run", "desk_module", "--stdio", "--", "-v")
     assert (server.name, server.env) == ("desk", {"PYTHONPATH": str(project)})
+
+
+def test_a_server_without_a_project_is_run_by_uvx_without_dependencies(project: Path) -> None:
+    (project / "desk_uvx.py").write_text(SERVER)
+    server = server_at("desk_uvx.py", None, env=[], headers=[], runner="uvx")
+    assert server.command == ("uvx", f"funcmcp@{__version__}", "run", f"{project}/desk_uvx.py", "--stdio")
+
+
+def test_an_interpreter_in_the_cache_of_uv_is_that_of_uvx(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uv = Path(sys.prefix) / "bin" / "uv"
+    require("uv", uv.is_file())
+    (project / "desk_cache.py").write_text(SERVER)
+    monkeypatch.setenv("UV", str(uv))
+    monkeypatch.setenv("UV_CACHE_DIR", str(project / "cache"))
+    assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == sys.executable
+    monkeypatch.setattr(sys, "prefix", str(project / "cache" / "archive-v0" / "x"))
+    assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == "uvx"
+    assert server_at("desk_cache.py", None, env=[], headers=[], runner="python").command[0] == sys.executable
 
 
 def test_a_project_of_uv_is_run_by_uv(project: Path) -> None:
