@@ -355,7 +355,8 @@ def test_requirements_name_this_version_and_the_extras_of_the_hosting(projects: 
         "http": f"funcmcp-slim[azure,auth]{versions(__version__)}\n",
         "triggers": f"funcmcp-slim[azure]{versions(__version__)}\n",
         "self-hosted": f"funcmcp-slim[server,auth]{versions(__version__)}\n",
-        **dict.fromkeys(WITHOUT_FUNCTIONS, f"funcmcp{versions(__version__)}\n"),
+        **dict.fromkeys((*WITHOUT_FUNCTIONS, *PLATFORMS), f"funcmcp{versions(__version__)}\n"),
+        "fastapi": f"funcmcp{versions(__version__)}\nfastapi>=0.115\n",
     }
 
 
