@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -42,6 +43,84 @@ from server import app
 server = make_server("127.0.0.1", 0, app, threaded=True)
 print(server.port, flush=True)
 server.serve_forever()
+"""
+ORM = """
+import asyncio
+
+import django
+from django.conf import settings
+
+settings.configure(
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite3"}},
+    INSTALLED_APPS=["django.contrib.contenttypes"],
+)
+django.setup()
+
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from funcmcp import MCPServer
+
+call_command("migrate", verbosity=0)
+mcp = MCPServer("Shop", show_errors=True)
+
+
+@mcp.tool
+def plain() -> int:
+    return ContentType.objects.count()
+
+
+@mcp.tool
+async def with_await() -> int:
+    return await ContentType.objects.acount()
+
+
+@mcp.tool
+async def wrong() -> int:
+    return ContentType.objects.count()
+
+
+async def main() -> None:
+    for name in ("plain", "with_await", "wrong"):
+        print((await mcp.call_tool(name)).text)
+
+
+asyncio.run(main())
+"""
+BASE_MIDDLEWARE = """
+import asyncio
+from contextvars import ContextVar
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.routing import Mount
+
+from funcmcp import Context, MCPServer
+
+tenant = ContextVar("tenant", default="")
+mcp = MCPServer("Shop", sessions="memory")
+arrived = asyncio.Event()
+
+
+@mcp.tool
+async def wait(context: Context) -> str:
+    await context.report_progress(1, total=2)
+    await arrived.wait()
+    return tenant.get()
+
+
+@mcp.tool
+async def go_on() -> None:
+    arrived.set()
+
+
+class Tenants(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        tenant.set("kitchen")
+        return await call_next(request)
+
+
+app = Starlette(routes=[Mount("/", mcp)], middleware=[Middleware(Tenants)], lifespan=mcp.lifespan)
 """
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -216,8 +295,31 @@ def test_a_new_project_with_fastapi_serves_both(tmp_path: Path) -> None:
         assert httpx.get(f"{origin}/livez").status_code == 200
 
 
-@pytest.mark.parametrize("heading", ["Celery and threads", "Notebooks"])
+@pytest.mark.parametrize("heading", ["Celery and threads", "Notebooks", "A path below a prefix, and `include_router`"])
 def test_a_program_runs_to_its_end(heading: str, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(block_of(PAGE, heading))
     run = run_python("server.py", folder=tmp_path, variables=with_frameworks())
     assert run.returncode == 0, run.stderr
+
+
+def test_the_orm_of_django_works_as_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(ORM)
+    run = run_python("server.py", folder=tmp_path, variables=with_frameworks())
+    assert run.stdout.splitlines() == [
+        "1",
+        "1",
+        "You cannot call this from an async context - use a thread or sync_to_async.",
+    ], run.stderr
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_progress_passes_base_http_middleware_while_the_call_runs(revision: str, tmp_path: Path) -> None:
+    """The call ends only after the client has its progress."""
+    (tmp_path / "server.py").write_text(BASE_MIDDLEWARE)
+    with serve(tmp_path / "server.py", attribute="app") as served:
+        progressed = asyncio.Event()
+        async with Client(served.url, revision=revision, on_progress=lambda _: progressed.set()) as client:
+            call = asyncio.create_task(client.call_tool("wait"))
+            await asyncio.wait_for(progressed.wait(), PATIENCE)
+            await client.call_tool("go_on")
+            assert (await call).text == "kitchen"

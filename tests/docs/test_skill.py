@@ -12,10 +12,11 @@ import pytest
 
 from funcmcp import MCPServer
 from funcmcp.testing import Client
-from scripts.documentation_site import DOCS
+from scripts.documentation_site import DOCS, passages_of
 from scripts.skill import PAGES, SKILL, list_of_pages
 from tests.cli.forking import funcmcp, running
 from tests.cli.processes import FUNCMCP, run_to_end
+from tests.docs.test_questions import WITH_PASSAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +87,14 @@ def test_a_command_in_its_text_has_these_options(command: str) -> None:
 
 def test_the_list_of_pages_is_up_to_date() -> None:
     assert PAGES.read_text(encoding="utf-8") == list_of_pages(), "Run: make reference"
+
+
+def test_the_list_names_each_passage_that_answers_a_question() -> None:
+    entries = dict(re.findall(r"^- .*? \(`([\w/.-]+)`\): (.*)$", list_of_pages(), re.MULTILINE))
+    for question in WITH_PASSAGES:
+        page, _, anchor = question["passage"].partition("#")
+        headings = {passage.anchor: passage.heading for passage in passages_of(DOCS / page)}
+        assert not anchor or headings[anchor] in entries[page]
 
 
 def test_the_list_names_each_page_for_users() -> None:
