@@ -1,7 +1,9 @@
-"""One function app in Microsoft's worker library, called as the Functions host calls it: worker_library.py FOLDER.
+"""One function app in Microsoft's worker library, called as the Functions host calls it.
 
-Prints a line of JSON when `add` has answered, and one when `nap` has answered 32 times at once. What an endpoint of MCP
-is sent comes in the variable BENCH_MESSAGES: nothing is loaded here that is not the worker's or the app's.
+`worker_library.py FOLDER` prints a line of JSON when `add` has answered, and one when `nap` has answered 32 times at
+once. What an endpoint of MCP is sent comes in the variable BENCH_MESSAGES: nothing is loaded here that is not the
+worker's or the app's. `worker_library.py FOLDER SECONDS` calls `echo` for some seconds, one after the other and 32 at
+once, and prints the median time and the calls a second.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from tests.azure.messages import (  # noqa: E402 - of the repository
 
 URL = "http://localhost:7071/api/"
 TOGETHER = 32
-ARGUMENTS: dict[str, dict[str, Any]] = {"add": {"a": 17, "b": 4}, "nap": {}}
+ARGUMENTS: dict[str, dict[str, Any]] = {"add": {"a": 17, "b": 4}, "nap": {}, "echo": {}}
 
 
 class App:
@@ -112,6 +114,30 @@ async def main(folder: Path) -> None:
     _tell(answer=answers[-1], seconds=time.perf_counter() - started)
 
 
+async def measure(folder: Path, seconds: float) -> None:
+    """Load the app, call `echo` for some seconds in both ways, and print how fast it was."""
+    app = await _loaded(folder)
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        await app.call("echo")
+        times.append(time.perf_counter() - begin)
+    count = 0
+    begin = time.perf_counter()
+    end = begin + seconds
+
+    async def repeat() -> None:
+        nonlocal count
+        while time.perf_counter() < end:
+            await app.call("echo")
+            count += 1
+
+    await asyncio.gather(*(repeat() for _ in range(TOGETHER)))
+    elapsed = time.perf_counter() - begin
+    _tell(milliseconds=sorted(times)[len(times) // 2] * 1000, rate=count / elapsed)
+
+
 def _tell(**figures: object) -> None:
     print(json.dumps(figures), file=ANSWERS, flush=True)
 
@@ -119,4 +145,7 @@ def _tell(**figures: object) -> None:
 if __name__ == "__main__":
     ANSWERS = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the library prints is not an answer
-    asyncio.run(main(Path(sys.argv[1]).resolve()))
+    if len(sys.argv) > 2:
+        asyncio.run(measure(Path(sys.argv[1]).resolve(), float(sys.argv[2])))
+    else:
+        asyncio.run(main(Path(sys.argv[1]).resolve()))

@@ -9,6 +9,7 @@ import pytest
 from funcmcp_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
 from funcmcp_host.expressions import Template, names_of
 from scripts import app_rules
+from scripts.generated_part import with_part
 from scripts.return_contracts import PAGE, with_table
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -41,3 +42,9 @@ def test_the_expressions_of_the_page_are_read(cell: str, triggers: str) -> None:
 
 def test_the_page_has_expressions_for_each_trigger() -> None:
     assert len(ROWS) > 8
+
+
+def test_the_table_of_speed_is_that_of_the_results() -> None:
+    results = (PAGE.parents[2] / "benchmarks" / "results" / "functions_host.md").read_text(encoding="utf-8")
+    table = results[results.index("| called |") :]
+    assert with_part(TEXT, "speed", table, writer="python benchmarks/functions_host.py") == TEXT
