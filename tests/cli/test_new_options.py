@@ -144,6 +144,8 @@ def test_the_bicep_of_a_database_passes_its_url_on(with_all_options: dict[str, P
     parameters = json.loads((infra / "main.parameters.json").read_text())["parameters"]
     assert parameters["databaseUrl"] == {"value": "${DATABASE_URL}"}
     assert "PostgresSignIns" in (with_all_options[hosting] / "sign_in.py").read_text()
+    done = funcmcp("doctor", folder=with_all_options[hosting])
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings"), done.stdout
 
 
 def test_a_dot_adds_the_database_to_a_server(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.patience import PATIENCE
 from tests.serving import serve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 pytestmark = pytest.mark.slow("The frameworks of others are large, and each program starts one.")
 
@@ -278,21 +278,43 @@ async def test_tools_and_routes_share_the_pool_of_the_application(tmp_path: Path
     assert result.text == "north"
 
 
-def test_a_new_project_with_fastapi_serves_both(tmp_path: Path) -> None:
-    folder = create("order-desk", tmp_path, "fastapi")
-    dockerfile = (folder / "Dockerfile").read_text()
-    (text,) = re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)
+@contextmanager
+def project_with_fastapi(folder: Path, variables: Mapping[str, str]) -> Iterator[str]:
+    """Run the command of the container of a project, and return the origin of the application."""
+    (text,) = re.findall(r"^CMD (\[.*\])$", (folder / "Dockerfile").read_text(), re.MULTILINE)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    variables = {"FUNCMCP_HOST": "127.0.0.1", "PORT": str(port), "PYTHONUNBUFFERED": "1"}
-    variables["PATH"] = f"{Path(PYTHON).parent}:{environment()['PATH']}"
-    with running(json.loads(text), folder=folder, env=variables) as process:
+    address = {"FUNCMCP_HOST": "127.0.0.1", "PORT": str(port), "PYTHONUNBUFFERED": "1"}
+    path = {"PATH": f"{Path(PYTHON).parent}:{environment()['PATH']}"}
+    with running(json.loads(text), folder=folder, env={**variables, **address, **path}) as process:
         process.line_with("Uvicorn running on")
-        origin = f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_a_new_project_with_fastapi_serves_both(tmp_path: Path) -> None:
+    with project_with_fastapi(create("order-desk", tmp_path, "fastapi"), {}) as origin:
         assert httpx.get(f"{origin}/items").json() == []
         assert httpx.get(f"{origin}/items/").status_code == 307
         assert httpx.post(f"{origin}/mcp", json=INITIALIZE, headers=ACCEPT).status_code == 200
         assert httpx.get(f"{origin}/livez").status_code == 200
+
+
+def test_a_new_project_with_fastapi_signs_its_users_in(tmp_path: Path) -> None:
+    settings = {
+        "MCP_URL": "https://orders.example.com/mcp",
+        "ENTRA_TENANT_ID": "11111111-2222-3333-4444-555555555555",
+        "ENTRA_CLIENT_ID": "66666666-7777-8888-9999-000000000000",
+        "ENTRA_CLIENT_SECRET": "secret",
+        "FUNCMCP_KEYS": "0" * 43,
+    }
+    host = {"Host": "orders.example.com"}
+    with project_with_fastapi(create("order-desk", tmp_path, "fastapi", "entra"), settings) as origin:
+        assert httpx.get(f"{origin}/items").json() == []
+        assert httpx.post(f"{origin}/mcp", json=INITIALIZE, headers={**ACCEPT, **host}).status_code == 401
+        metadata = httpx.get(f"{origin}/.well-known/oauth-protected-resource/mcp", headers=host).json()
+        assert metadata["resource"] == settings["MCP_URL"]
+        assert httpx.get(f"{origin}/.well-known/oauth-authorization-server", headers=host).status_code == 200
+        assert httpx.post(f"{origin}/oauth/register", json={}, headers=host).status_code == 400
 
 
 @pytest.mark.parametrize("heading", ["Celery and threads", "Notebooks", "A path below a prefix, and `include_router`"])

@@ -21,9 +21,10 @@ from funcmcp.client import Client
 from funcmcp_cli.new import create
 from tests.cli import processes
 from tests.cli.forking import running
-from tests.cli.processes import FUNCMCP, PYTHON, environment
+from tests.cli.processes import FUNCMCP, PYTHON, environment, run_to_end
 from tests.docs.pages import ROOT, block_of, blocks_of, with_frameworks
 from tests.docs.proxies import free_port
+from tests.docs.test_deploy import AZ
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -198,6 +199,53 @@ def test_cloud_run_gets_a_secret_once_and_the_name_of_the_service(projects: dict
     served = {"FUNCMCP_ALLOWED_HOSTS": host, "FUNCMCP_KEYS": key, "FUNCMCP_HOST": "127.0.0.1", "PORT": str(free_port())}
     with running(container_command(folder), folder=folder, env=served) as server:
         assert initialize(server.endpoint().removesuffix("/mcp"), host) == 200
+
+
+SETTINGS = {
+    "MCP_URL": "https://orders.example.com/mcp",
+    "ENTRA_TENANT_ID": "tenant",
+    "ENTRA_CLIENT_ID": "client",
+    "ENTRA_CLIENT_SECRET": "a secret, with 'quotes'",
+    "DATABASE_URL": "postgresql://orders:p@ss,word@db.example.com/orders",
+}
+
+
+def test_cloud_run_gets_the_settings_of_a_sign_in_and_a_database_as_secrets(tmp_path: Path) -> None:
+    folder = create(NAME, tmp_path, "cloud-run", "entra", "postgres")
+    (tmp_path / "gcloud").write_text(GCLOUD)
+    (tmp_path / "gcloud").chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{environment()['PATH']}"}
+    missing = run_to_end(["./deploy.sh", "my-project"], folder=folder, env=path)
+    assert missing.returncode == 1
+    assert "Set MCP_URL" in missing.stderr
+    done = run_to_end(["./deploy.sh", "my-project"], folder=folder, env={**path, **SETTINGS})
+    assert done.returncode == 0, done.stderr
+    calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
+    (deploy,) = [call for call in calls if call[:2] == ["run", "deploy"]]
+    secrets = dict(pair.split("=") for pair in deploy[deploy.index("--set-secrets") + 1].split(","))
+    assert secrets.keys() == {"FUNCMCP_KEYS", *SETTINGS}
+    for setting, value in SETTINGS.items():
+        assert (tmp_path / f"secret-{secrets[setting].removesuffix(':latest')}").read_text() == value
+
+
+def test_azure_gets_the_settings_of_a_sign_in_and_a_database_as_secrets(tmp_path: Path) -> None:
+    folder = create(NAME, tmp_path, "aca", "entra", "postgres")
+    (tmp_path / "az").write_text(AZ)
+    (tmp_path / "az").chmod(0o755)
+    variables = {"PATH": f"{tmp_path}:{environment()['PATH']}", **SETTINGS}
+    done = run_to_end(["./deploy.sh", "rg-order-desk"], folder=folder, env=variables)
+    assert done.returncode == 0, done.stderr
+    calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
+    stored = dict(
+        call[call.index("--secrets") + 1].split("=", 1)
+        for call in calls
+        if call[:3] == ["containerapp", "secret", "set"]
+    )
+    (container,) = yaml.safe_load((tmp_path / "settings").read_text())["properties"]["template"]["containers"]
+    names = {row["name"]: row["secretRef"] for row in container["env"] if "secretRef" in row}
+    assert names.keys() == {"FUNCMCP_KEYS", *SETTINGS}
+    for setting, value in SETTINGS.items():
+        assert stored[names[setting]] == value
 
 
 def test_honcho_runs_the_procfile_on_the_port_of_the_platform(projects: dict[str, Path]) -> None:

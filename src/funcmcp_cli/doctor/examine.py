@@ -94,5 +94,5 @@ def _has_files_of_an_app(folder: Path) -> bool:
 
 
 def _defaults(folder: Path) -> dict[str, str]:
-    """Return the environment variables that Azure sets, and this machine may not have: keys, and ids of the sign-in."""
-    return {PLATFORM_VARIABLES[0]: secrets.token_hex(KEY_BYTES), **sign_in_checks.ids_of_deployment(folder)}
+    """Return the variables that Azure sets and this machine may not have: keys, and those of the sign-in."""
+    return {PLATFORM_VARIABLES[0]: secrets.token_hex(KEY_BYTES), **sign_in_checks.values_of_deployment(folder)}

@@ -25,24 +25,29 @@ _REGISTRATION = "'Microsoft.Graph/applications@"
 _REDIRECT_URIS = re.compile(r"(\w+)\s*:\s*\{[^{}\[\]]*?redirectUris\s*:\s*\[(.*?)\]", re.DOTALL)
 _CALLBACK = "/oauth/callback"
 _NO_ID = "00000000-0000-0000-0000-000000000000"
-_IDS = ("ENTRA_CLIENT_ID", "ENTRA_TENANT_ID", "AZURE_CLIENT_ID")
-"""Variables of the templates' sign_in.py that a deployment sets."""
+_VALUES = {
+    "ENTRA_CLIENT_ID": _NO_ID,
+    "ENTRA_TENANT_ID": _NO_ID,
+    "AZURE_CLIENT_ID": _NO_ID,
+    "DATABASE_URL": "postgresql://",
+}
+"""Variables of the templates' sign_in.py that a deployment sets, with values for code that is only imported."""
 
 _ENV_LINE = re.compile(r"""\s*([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*""")
 _LEVEL = "AzureFunctionsJobHost__customHandler__http__defaultAuthorizationLevel"
 
 
-def ids_of_deployment(folder: Path) -> dict[str, str]:
-    """Return the ids that a deployment sets if it registers the server in Entra ID.
+def values_of_deployment(folder: Path) -> dict[str, str]:
+    """Return the variables that a deployment sets if it registers the server in Entra ID.
 
-    They are those of the azd environment, or zeros. The code is imported with them, as it runs on Azure, and makes no
-    requests with them.
+    Their values are those of the azd environment, or those of `_VALUES`. The code is imported with them, as it runs on
+    Azure, and makes no requests with them.
     """
     infrastructure = _infrastructure(folder)
     if _REGISTRATION not in infrastructure:
         return {}
     deployed = _azd_environment(folder)
-    return {name: deployed.get(name) or _NO_ID for name in _IDS if name in infrastructure}
+    return {name: deployed.get(name) or value for name, value in _VALUES.items() if name in infrastructure}
 
 
 def check_sign_in(project: Project) -> Iterator[Finding]:

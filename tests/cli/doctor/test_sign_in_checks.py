@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp_cli.doctor.examine import examine
 from funcmcp_cli.doctor.project import ImportedCode, ImportedServer, Project, SignIn
-from funcmcp_cli.doctor.sign_in_checks import check_sign_in, ids_of_deployment
+from funcmcp_cli.doctor.sign_in_checks import check_sign_in, values_of_deployment
 from funcmcp_cli.new import create
 
 if TYPE_CHECKING:
@@ -118,26 +118,26 @@ def test_what_works_is_not_a_fault(tmp_path: Path, changes: dict[str, Any]) -> N
     assert faults(project(tmp_path, **changes)) == []
 
 
-def test_the_ids_are_those_of_the_azd_environment_or_zeros(tmp_path: Path) -> None:
+def test_the_values_are_those_of_the_azd_environment_or_zeros(tmp_path: Path) -> None:
     bicep = f"{REGISTRATION}\n ENTRA_CLIENT_ID: id\n ENTRA_TENANT_ID: id"
     project(tmp_path, bicep=bicep, env='ENTRA_CLIENT_ID="11111111-2222-3333-4444-555555555555"\n# no line\n')
-    assert ids_of_deployment(tmp_path) == {
+    assert values_of_deployment(tmp_path) == {
         "ENTRA_CLIENT_ID": "11111111-2222-3333-4444-555555555555",
         "ENTRA_TENANT_ID": "00000000-0000-0000-0000-000000000000",
     }
     (tmp_path / ".azure" / "config.json").write_text("[]")
-    assert set(ids_of_deployment(tmp_path).values()) == {"00000000-0000-0000-0000-000000000000"}
+    assert set(values_of_deployment(tmp_path).values()) == {"00000000-0000-0000-0000-000000000000"}
     (tmp_path / ".azure" / "config.json").write_text("{")
-    assert set(ids_of_deployment(tmp_path).values()) == {"00000000-0000-0000-0000-000000000000"}
+    assert set(values_of_deployment(tmp_path).values()) == {"00000000-0000-0000-0000-000000000000"}
     (tmp_path / "infra" / "main.bicep").unlink()
-    assert ids_of_deployment(tmp_path) == {}
+    assert values_of_deployment(tmp_path) == {}
 
 
 def test_the_code_of_a_project_is_examined_as_it_runs_on_azure(tmp_path: Path) -> None:
     folder = create("orders", tmp_path, "http", "entra")
     sign_in = folder / "sign_in.py"
     text = sign_in.read_text()
-    proxy = 'OAuthProxy(public_url(host=os.environ.get("MCP_HOST")), upstream=upstream'
+    proxy = "OAuthProxy(url, upstream=upstream"
     assert proxy in text
     text = text.replace(proxy, 'OAuthProxy("https://mcp.example.com/mcp", keys=KeyRing(), upstream=upstream')
     sign_in.write_text(text.replace("import os\n", "import os\n\nfrom funcmcp.state import KeyRing\n"))
