@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import signal
@@ -56,6 +57,7 @@ _SERVERS = {"run", "front", "host", "worker"}
 def main() -> None:
     """Run the command. A failure is one line on stderr, and its exit code."""
     _open_missing_stderr()
+    _take_all_characters()
     is_server = bool(_SERVERS.intersection(sys.argv[1:2]))
     if not is_server:
         _clean_up_at_signals()
@@ -137,7 +139,20 @@ def _open_missing_stderr() -> None:
             os.dup2(descriptor, _STDERR)
             os.close(descriptor)
         os.set_inheritable(_STDERR, True)
-        sys.stderr = open(_STDERR, "w")  # noqa: SIM115 - the descriptor stays open
+        sys.stderr = open(_STDERR, "w", encoding="utf-8")  # noqa: SIM115 - the descriptor stays open
+
+
+def _take_all_characters() -> None:
+    """Let stdout and stderr take all characters. On Windows, files and pipes have an encoding with few of them.
+
+    They get UTF-8, which Python 3.15 makes the default, unless PYTHONIOENCODING names another encoding.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        if sys.platform == "win32" and not stream.isatty() and not os.environ.get("PYTHONIOENCODING"):
+            stream.reconfigure(encoding="utf-8")
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _check_distributions() -> None:

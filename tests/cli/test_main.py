@@ -46,6 +46,24 @@ def test_help_names_every_command_and_its_arguments(command: str) -> None:
     assert "TARGET" in shown.stdout
 
 
+SERVER = """
+from funcmcp import MCPServer
+
+mcp = MCPServer("Shop")
+
+
+@mcp.tool
+async def hello() -> str:
+    return "\u65e5\u672c"
+"""
+
+
+def test_characters_that_the_encoding_of_stdout_lacks_are_escapes(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
+    called = funcmcp("call", "server.py", "hello", folder=tmp_path, env={"PYTHONIOENCODING": "cp1252"})
+    assert (called.returncode, called.stdout.strip()) == (0, r"\u65e5\u672c")
+
+
 @pytest.mark.parametrize("library", ["typer", "rich", "httpx2", "uvicorn"])
 def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library: str) -> None:
     arguments = {"uvicorn": ["run", "x.py"]}.get(library, ["inspect", "http://127.0.0.1:1/mcp"])

@@ -99,7 +99,10 @@ class GroupProcess(SubprocessStreamProtocol):
 
     def kill(self) -> None:
         """Kill the process and its group."""
-        self._send(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        if sys.platform == "win32":
+            self._send(signal.SIGTERM)
+        else:
+            self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> bool:
         """Send a signal to the group of the process; on Windows to the process. Return whether it may still exist."""

@@ -241,6 +241,8 @@ def _locked_folder(path: str) -> Iterator[None]:
 
 def _remove_stale(path: str) -> None:
     """Remove the file of a Unix socket that no process listens on; raise OSError if there is another file."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     try:
         status = os.lstat(path)
     except FileNotFoundError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 import time
 
 VARIABLE = "NOTIFY_SOCKET"
@@ -17,7 +18,7 @@ VARIABLE = "NOTIFY_SOCKET"
 def notify_systemd(*lines: str) -> None:
     """Send lines such as ``READY=1``. Do nothing if systemd does not wait for them, or can't be reached."""
     address = os.environ.get(VARIABLE, "")
-    if not address.startswith(("/", "@")):
+    if sys.platform == "win32" or not address.startswith(("/", "@")):
         return
     if address.startswith("@"):
         address = f"\0{address[1:]}"

@@ -53,7 +53,7 @@ def start_exit_deadline(seconds: float | None = None) -> Callable[[], None]:
 
 
 def _set_alarm(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
+    if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 

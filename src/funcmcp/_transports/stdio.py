@@ -323,7 +323,7 @@ class _Source:
 
     def _read(self) -> bytes | None:
         """Wait for the next chunk and return it; None after `stop`."""
-        if hasattr(select, "poll"):
+        if sys.platform != "win32":
             poll = select.poll()
             for descriptor in (self._descriptor, self._stopped):
                 poll.register(descriptor, select.POLLIN)

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -57,6 +58,8 @@ class ProcessWorker(ChildWorker["_Link"]):
         Raises:
             LoadFailed: The program can't be started, the app can't be loaded, or that took too long.
         """
+        if sys.platform == "win32":
+            raise LoadFailed("On Windows a worker can't inherit a socket. Run the functions host in WSL.")
         loop = asyncio.get_running_loop()
         parent_socket, child_socket = socket.socketpair()
         parent_socket.setblocking(False)

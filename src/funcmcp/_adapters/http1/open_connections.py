@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._server.limits import LimitReachedError
@@ -209,10 +210,10 @@ class OpenConnections:
 
 def descriptor_limit() -> int | None:
     """Return how many descriptors this process may have; None if it may have any number."""
-    try:
-        import resource  # noqa: PLC0415 - does not exist on Windows
-    except ModuleNotFoundError:
+    if sys.platform == "win32":
         return None
+    import resource  # noqa: PLC0415 - does not exist on Windows
+
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if limit == resource.RLIM_INFINITY else limit
 

@@ -11,7 +11,7 @@ Which server gets requests, and with them the author's credentials, is decided h
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator  # noqa: TC003 - read from the signature of a factory
 from dataclasses import replace
@@ -183,7 +183,7 @@ class _Servers:
 
 def _connection(client: Any, auth: Any, services: Services) -> type[Any]:
     """Register a service that opens a client in each event loop and closes it with the server; return its type."""
-    if client is not None and not (hasattr(client, "build_request") and asyncio.iscoroutinefunction(client.send)):
+    if client is not None and not (hasattr(client, "build_request") and inspect.iscoroutinefunction(client.send)):
         raise RegistrationError(f"client= is an httpx2.AsyncClient, not {type(client).__name__}.")
     if client is not None and auth is not None:
         raise RegistrationError("client= and an httpx2.Auth can't both be given. Write httpx2.AsyncClient(auth=...).")

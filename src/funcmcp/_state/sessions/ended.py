@@ -157,6 +157,8 @@ def shared_with_workers(environment: MutableMapping[str, str], *, buckets: int =
 @contextlib.contextmanager
 def _memory_file() -> Iterator[tuple[int, str]]:
     """Create a file in memory; yield its descriptor and a path by which other processes of this user can open it."""
+    if sys.platform != "linux":
+        raise NotImplementedError
     file = os.memfd_create("funcmcp-ended")
     try:
         yield file, f"/proc/{os.getpid()}/fd/{file}"
