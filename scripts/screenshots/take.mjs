@@ -19,7 +19,7 @@ async function book(page) {
   await page.getByLabel("trip").fill("ICE-9558");
   await page.getByLabel("departs").fill("2027-03-04T06:29");
   await page.getByRole("button", { name: "Add item to passengers" }).click();
-  await page.getByLabel("name").fill("Ada Lovelace");
+  await page.getByRole("textbox", { name: "name" }).fill("Ada Lovelace");
   await page.getByLabel("born").fill("1985-12-10");
   await page.getByRole("button", { name: "Call" }).click();
   await page.getByRole("heading", { name: "The server asks" }).waitFor();
@@ -62,15 +62,22 @@ async function bookOnPhone(page) {
   await page.getByRole("textbox", { name: "name" }).fill("Ada Lovelace");
 }
 
+async function searchOnPhone(page) {
+  await search(page);
+  await page.getByRole("button", { name: "Activity" }).click();
+  await page.getByRole("complementary").getByText("tools/call").first().waitFor();
+}
+
 const browser = await chromium.launch({ executablePath: program });
 try {
   for (const [name, colorScheme, width, height, play] of [
-    ["page-light", "light", 1180, 940, search],
-    ["page-dark", "dark", 1180, 940, search],
-    ["page-call", "light", 1180, 760, book],
-    ["page-app", "light", 1180, 760, showApp],
-    ["page-compare", "dark", 1180, 700, compare],
+    ["page-light", "light", 1400, 940, search],
+    ["page-dark", "dark", 1400, 940, search],
+    ["page-call", "light", 1400, 760, book],
+    ["page-app", "light", 1100, 760, showApp],
+    ["page-compare", "dark", 1100, 700, compare],
     ["page-phone", "light", 390, 844, bookOnPhone],
+    ["page-phone-activity", "dark", 390, 844, searchOnPhone],
   ]) {
     const page = await browser.newPage({ colorScheme, viewport: { width, height }, timezoneId: "UTC" });
     page.setDefaultTimeout(10_000);

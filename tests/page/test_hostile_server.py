@@ -199,8 +199,9 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
             await page.getByRole("heading", { name: "Done" }).waitFor();
             await page.getByText("Requests and answers as JSON").first().click();
             seen.result = await page.locator(".run").innerText();
-            await page.getByRole("link", { name: "Activity" }).click();
-            seen.activity = await page.locator("main").innerText();
+            const answer = page.getByRole("group", { name: "answer to tools/call" }).last();
+            await answer.getByText("structuredContent").waitFor();
+            seen.activity = await page.locator("aside").innerText();
             await page.locator("nav section[data-kind=prompt] li a").click();
             await page.getByRole("combobox", { name: "__proto__" }).fill("there");
             await page.getByRole("button", { name: "Get the prompt" }).click();

@@ -105,7 +105,7 @@ async def test_the_document_refers_to_nothing_that_a_browser_would_load() -> Non
     icon, *links = re.findall(r'<[a-z]+[^>]*\s(?:src|href)="([^"]*)"', text)
     logo = (REPOSITORY / "docs/images/icon.svg").read_text(encoding="utf-8").replace("\n", "").replace('"', "'")
     assert unquote(icon) == f"data:image/svg+xml,{logo}"
-    assert links == ["#main", "#", "#activity", "#clients", "#sign-in"]
+    assert links == ["#main", "#", "#clients", "#sign-in"]
     assert "innerHTML" not in text
     assert "import(" not in text
     assert not re.search(r"@import|url\(", (FILES / "style.css").read_text(encoding="utf-8"))

@@ -67,7 +67,7 @@ def test_the_page_signs_in_with_pkce_steps_up_and_signs_out(browser: Browser, or
         await page.getByRole("heading", { name: "Done" }).waitFor();
         seen.push(await page.locator(".result").innerText());
         await page.getByText("Requests and answers as JSON").click();
-        seen.push(await page.locator(".exchange").innerText());
+        seen.push(await page.locator(".run .exchange").innerText());
         seen.push(await page.evaluate(() => [localStorage.length, document.cookie, sessionStorage.length]));
         await page.getByRole("link", { name: "Signed in" }).click();
         await page.getByRole("button", { name: "Sign out" }).click();

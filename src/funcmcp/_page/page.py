@@ -4,7 +4,8 @@ How it works: the page is one HTML document with an inline style and an inline s
 server: its script sends MCP requests of 2026-07-28 to the URL that it came from. So it needs no credentials, and the
 Host and Origin checks have passed before `Page.answer` is called.
 
-On a developer's own machine the page also shows the tracebacks of failures (`tracebacks`).
+On a developer's own machine the page also shows the tracebacks of failures (`tracebacks`). It offers a sign-in if the
+server checks who is calling.
 
 The document is put together once in a process from the files in `files` and from tables of this library, which
 are constants of the script. The scripts share one scope, in the order of `SCRIPTS`. The Content-Security-Policy allows
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = (
     "elements.js",
+    "theme.js",
     "markdown.js",
     "credentials.js",
     "protocol.js",
@@ -89,11 +91,13 @@ class Page:
 
     Args:
         is_on: Whether there is a page. None: only for requests on loopback.
+        has_sign_in: Whether the server checks who is calling.
         authorization_servers: The URLs of the issuers of tokens, from which the page may request tokens.
     """
 
-    def __init__(self, *, is_on: bool | None, authorization_servers: Sequence[str] = ()) -> None:
+    def __init__(self, *, is_on: bool | None, has_sign_in: bool, authorization_servers: Sequence[str] = ()) -> None:
         self._is_on = is_on
+        self._has_sign_in = has_sign_in
         self._origins = tuple(dict.fromkeys(map(_origin_of, authorization_servers)))
 
     def answer(self, request: HttpRequest) -> HttpResponse | None:
@@ -105,7 +109,7 @@ class Page:
         frame = app_frame(request.query_string)
         if frame is not None:
             return frame
-        document = page_document(has_tracebacks=gets_tracebacks(request))
+        document = page_document(has_tracebacks=gets_tracebacks(request), has_sign_in=self._has_sign_in)
         headers = (
             ("etag", document.etag),
             ("cache-control", "no-cache"),
@@ -140,22 +144,25 @@ class Page:
         )
 
 
-def page_of(options: HTTPOptions, authorization_servers: Sequence[str]) -> Page | None:
+def page_of(
+    options: HTTPOptions, *, has_sign_in: bool = False, authorization_servers: Sequence[str] = ()
+) -> Page | None:
     """Return the page that the options and the environment ask for; None if it is off."""
     is_on = page_of_environment()
     if is_on is None:
         is_on = options.page
     if is_on is False:
         return None
-    return Page(is_on=is_on, authorization_servers=authorization_servers)
+    return Page(is_on=is_on, has_sign_in=has_sign_in, authorization_servers=authorization_servers)
 
 
 @cache
-def page_document(*, has_tracebacks: bool = False) -> Document:
+def page_document(*, has_tracebacks: bool = False, has_sign_in: bool = False) -> Document:
     """Return the document, which is put together from its files.
 
     Args:
         has_tracebacks: Whether the page asks for the traceback of a failure.
+        has_sign_in: Whether the page offers a sign-in before the server asks for one.
     """
     folder = files("funcmcp._page") / "files"
     style = (folder / "style.css").read_text(encoding="utf-8")
@@ -164,7 +171,8 @@ def page_document(*, has_tracebacks: bool = False) -> Document:
     constants = [f"const {name} = {json.dumps(table)};" for name, table in tables.items()]
     script = "\n".join((*constants, *scripts))
     template = (folder / "page.html").read_text(encoding="utf-8")
-    template = template.replace("{{tracebacks}}", " data-tracebacks" if has_tracebacks else "")
+    data = (" data-tracebacks" if has_tracebacks else "") + (" data-sign-in" if has_sign_in else "")
+    template = template.replace("{{data}}", data)
     body = template.replace("{{style}}", style).replace("{{script}}", script).encode()
     policy = f"script-src {_source_of(script)}; style-src {_source_of(style)}"
     return Document(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', policy)

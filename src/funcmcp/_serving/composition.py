@@ -615,7 +615,7 @@ class ServerRuntime(HTTPRuntime):
         from funcmcp._transports.http.endpoints.tracebacks import Tracebacks  # noqa: PLC0415 - most servers have no page
         from funcmcp._transports.http.endpoints.upstream_states import UpstreamStates  # noqa: PLC0415 - as above
 
-        has_page = page_of(self.http_options, ()) is not None and not self.http_options.proxies
+        has_page = page_of(self.http_options) is not None and not self.http_options.proxies
         if has_page and not self._shows_tracebacks:
             self._shows_tracebacks = recent_failures.is_kept = True
             self.wrap_exchange(partial(Tracebacks, self.path))
@@ -774,13 +774,14 @@ class ServerRuntime(HTTPRuntime):
             http,
             path=http.path,
             authentication=self._authentication,
-            page=self._page(() if self.metadata is None else self.metadata.authorization_servers),
+            page=self._page(has_sign_in=self._authentication is not None),
         )
         self._websocket = None
 
-    def _page(self, authorization_servers: Sequence[str]) -> PageOf | None:
+    def _page(self, *, has_sign_in: bool) -> PageOf | None:
         """Return what answers browsers; None if the page is off."""
-        page = page_of(self.http_options, authorization_servers)
+        servers = self.metadata.authorization_servers if has_sign_in and self.metadata is not None else ()
+        page = page_of(self.http_options, has_sign_in=has_sign_in, authorization_servers=servers)
         return None if page is None else page.answer
 
     def _make_exchange(self) -> Exchange:
@@ -845,7 +846,9 @@ class ServerRuntime(HTTPRuntime):
 
     def exchange_for_user(self) -> Exchange:
         """Return what answers requests of the user of this process, who has access to everything, as on stdio."""
-        endpoint = StreamableHTTP(self.server, self._store, self.http_options, path=self.path, page=self._page(()))
+        endpoint = StreamableHTTP(
+            self.server, self._store, self.http_options, path=self.path, page=self._page(has_sign_in=False)
+        )
 
         async def exchange(request: HttpRequest) -> HttpResponse:
             request.by_user = True

@@ -1,4 +1,5 @@
-// What was sent and received, the notifications, and the tasks, whichever view they came from.
+// What was sent and received, the notifications, and the tasks, whichever view they came from. They are in a pane beside the
+// view; in a narrow window the pane takes the place of the view.
 
 const MAX_ACTIVITY = 200;
 const MAX_NOTIFICATIONS = 500;
@@ -6,6 +7,10 @@ const MAX_TASKS = 20;
 const MAX_TEXT_OF_NOTIFICATION = 300;
 const STORED_TASKS = `funcmcp tasks ${endpoint}`;
 const ENDED_TASKS = ["completed", "failed", "cancelled"];
+const CALLS = ["tools/call", "prompts/get", "resources/read"];
+const ACTIVITY = "funcmcp activity";
+const ACTIVITY_INTERVAL = 200;
+const isNarrow = matchMedia("(max-width: 72rem)");
 
 const exchanges = []; // the newest is the last
 const notifications = [];
@@ -14,7 +19,35 @@ let listener = null;
 let listeningError = "";
 let listsChanged = false;
 let showActivity = () => {};
-const activityChanged = perFrame(() => showActivity());
+let activityTimer = null;
+
+/** Updates the pane, once for all changes within an interval: a server may send thousands of messages in a second. */
+function activityChanged() {
+  activityTimer ??= setTimeout(() => {
+    activityTimer = null;
+    showActivity();
+  }, ACTIVITY_INTERVAL);
+}
+
+/** Opens or closes the pane. */
+function openActivity(isOpen) {
+  byId("activity").hidden = !isOpen;
+  byId("open-activity").setAttribute("aria-expanded", String(isOpen));
+  if (isOpen) showActivity();
+}
+
+/** Opens the pane where there is room for it beside the view, unless a person has closed it. */
+function placeActivity() {
+  openActivity(!isNarrow.matches && remembered(ACTIVITY) !== "closed");
+}
+
+/** Opens or closes the pane for a person. In a wide window that lasts for the next visit. */
+function chooseActivity() {
+  const isOpen = byId("activity").hidden;
+  openActivity(isOpen);
+  if (!isNarrow.matches) remember(ACTIVITY, isOpen ? "open" : "closed");
+  else if (isOpen) byId("activity").querySelector("h2").focus();
+}
 
 /** Returns the tasks that this tab knows from before it was loaded. */
 function storedTasks() {
@@ -50,10 +83,11 @@ function noteTask(task, { name, place: link }) {
   activityChanged();
 }
 
-function activityView() {
+/** Returns the elements of the pane. */
+function activityParts() {
   const taskList = element("ul", { class: "stack" });
   const followed = element("div", {});
-  const taskCard = element("section", { class: "card" }, element("h3", {}, "Tasks"), taskList, followed);
+  const taskPart = element("section", {}, element("h3", {}, "Tasks"), taskList, followed);
   const notificationList = element("ol", {});
   const notificationPart = scrolled("Notifications", notificationList);
   const listen = element("button", { type: "button", class: "small" });
@@ -64,13 +98,20 @@ function activityView() {
   const messageList = element("ol", {});
   const filterInput = element("input", { id: newId("filter"), type: "search", autocomplete: "off", spellcheck: "false" });
   const entries = new Map();
+  let latest = null; // the exchange of the latest call, which the pane has opened
 
   const entryOf = (exchange) => {
     if (!entries.has(exchange)) entries.set(exchange, exchangeEntry(exchange));
-    return entries.get(exchange);
+    const entry = entries.get(exchange);
+    if (CALLS.includes(exchange.method) && exchange.body.id > (latest?.body.id ?? 0)) {
+      entries.get(latest)?.open(false);
+      entry.open(true);
+      latest = exchange;
+    }
+    return entry;
   };
   const show = () => {
-    taskCard.hidden = tasks.length === 0;
+    taskPart.hidden = tasks.length === 0;
     taskList.replaceChildren(...tasks.toReversed().map((task) => taskItem(task, followed)));
     listen.textContent = listener === null ? "Listen for notifications" : "Stop listening";
     state.textContent = visible(listener === null ? listeningError : listener.state);
@@ -85,15 +126,12 @@ function activityView() {
       entry.update();
       return entry.node;
     });
-    if (items.length !== messageList.children.length || items.some((item, index) => item !== messageList.children[index])) {
-      messageList.replaceChildren(...items);
-    }
+    showItems(messageList, items);
     count.textContent = `${matches.length.toLocaleString()} of the last ${counted(exchanges.length, "request")}, newest first.`;
   };
   listen.addEventListener("click", () => (listener === null ? startListening() : listener.controller.abort()));
   filterInput.addEventListener("input", show);
-  showActivity = () => messageList.isConnected && show();
-  show();
+  showActivity = () => byId("activity").hidden || show();
   const clear = element("button", { type: "button", class: "small", click: () => {
     exchanges.length = 0;
     notifications.length = 0;
@@ -101,13 +139,22 @@ function activityView() {
     store(STORED_TASKS, tasks);
     show();
   } }, "Clear");
-  return element("article", {}, heading("Activity"),
+  return [
+    heading("Activity"),
     element("p", { class: "subtitle" }, "What this page and the server have sent each other, without credentials. ", clear),
-    taskCard,
-    element("section", { class: "card" }, element("h3", {}, "Notifications"), element("p", {}, listen), state, reload,
-      notificationPart),
-    element("section", { class: "card" }, element("h3", {}, "Requests and answers"), plainField("Method or name", filterInput), count,
-      element("div", { class: "exchanges" }, messageList), copyAll()));
+    taskPart,
+    element("section", {}, element("h3", {}, "Requests and answers"), plainField("Method or name", filterInput), count,
+      element("div", { class: "exchanges" }, messageList), copyAll()),
+    element("section", {}, element("h3", {}, "Notifications"), element("p", {}, listen), state, reload, notificationPart),
+  ];
+}
+
+/** Puts the items into a list in their order. Those that are in it already stay where they are, with their focus. */
+function showItems(list, items) {
+  items.forEach((item, index) => {
+    if (list.children[index] !== item) list.insertBefore(item, list.children[index] ?? null);
+  });
+  while (list.children.length > items.length) list.lastElementChild.remove();
 }
 
 function copyAll() {
@@ -121,20 +168,22 @@ const scrolled = (label, list) => element("div", { class: "entries", tabindex: 0
 function exchangeEntry(exchange) {
   const summary = element("summary", {});
   const body = element("div", { class: "exchange" });
-  const node = element("li", {}, element("details", { toggle: () => update() }, summary, body));
-  let seen = "";
+  const fold = element("details", { toggle: () => update() }, summary, body);
+  const node = element("li", {}, fold);
+  let shown = null;
   function update() {
-    const { started, ended, method, name, status, error, messages } = exchange;
+    const { started, ended, method, name, status, error } = exchange;
+    const version = `${status} ${ended} ${fold.open}`;
+    if (version === shown) return;
+    shown = version;
     const took = ended === null ? "…" : `${Math.round(ended - started).toLocaleString()} ms`;
-    const version = `${status} ${messages.length} ${exchange.omitted} ${took} ${node.firstChild.open}`;
-    if (version === seen) return;
-    seen = version;
     const outcome = error ?? (status === null ? "" : `HTTP ${status}`);
     summary.replaceChildren(timeOf(started), " ", element("strong", {}, method), " ",
       ...(name ? [element("code", {}, name), " "] : []), element("span", { class: error ? "problem-text" : "quiet" }, `${outcome} ${took}`));
-    body.replaceChildren(...(node.firstChild.open ? exchangeParts(exchange) : []));
+    // An answer that has not ended may be long, and has notifications, which the pane shows by themselves.
+    body.replaceChildren(...(fold.open ? exchangeParts(ended === null ? { ...exchange, status: null } : exchange) : []));
   }
-  return { node, update };
+  return { node, update, open: (isOpen) => (fold.open = isOpen) };
 }
 
 const timeOf = (time) => element("span", { class: "quiet" }, new Date(time).toLocaleTimeString());

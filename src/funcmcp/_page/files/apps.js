@@ -133,7 +133,7 @@ function openApp(uri, html, domains, call, onClose) {
   };
   const context = () => ({
     ...(call.definition && { toolInfo: { tool: call.definition } }),
-    theme: prefersDark.matches ? "dark" : "light", displayMode: "inline", availableDisplayModes: ["inline"],
+    theme: theme(), displayMode: "inline", availableDisplayModes: ["inline"],
     containerDimensions: { width: frame.clientWidth, maxHeight: MAX_APP_HEIGHT }, locale: navigator.language, platform: "web",
   });
 
@@ -271,7 +271,7 @@ function openApp(uri, html, domains, call, onClose) {
   return element("div", { class: "stack" }, questions, frame, element("p", {}, close), calls, details("Messages of the app", scrolled("Messages of the app", log)));
 }
 
-prefersDark.addEventListener("change", () => openApps.forEach((app) => app.changeTheme()));
+onThemeChange = () => openApps.forEach((app) => app.changeTheme());
 
 /** Tells the apps of a view that it is about to be replaced. */
 function tearDownApps() {

@@ -38,11 +38,28 @@ function storedCredentials() {
 
 let credentials = storedCredentials();
 
+/** Whether a sign-in can change something: the server checks who is calling, or has refused a request without credentials. */
+let hasSignIn = "signIn" in document.body.dataset;
+
 function useCredentials(value) {
   credentials = value;
   store(STORED, value);
-  byId("open-sign-in").textContent = value === null ? "Sign in" : "Signed in";
+  showSignIn();
 }
+
+function offerSignIn() {
+  hasSignIn = true;
+  showSignIn();
+}
+
+function showSignIn() {
+  const button = byId("open-sign-in");
+  button.hidden = credentials === null && !hasSignIn;
+  button.textContent = credentials === null ? "Sign in" : "Signed in";
+}
+
+/** Returns a sentence that follows where something is missing. */
+const signInHint = () => (credentials === null && hasSignIn ? " You may have to sign in." : "");
 
 /** Returns the noun for credentials in a sentence. */
 const nounOf = (value) => (value.token || value.header.toLowerCase() === "authorization" ? "token" : "key");

@@ -9,6 +9,7 @@ const MAX_FORM = 50_000; // what a form shows: a field counts as ten, a value of
 const MAX_CHOICES = 1000; // in a list
 const MAX_EXAMINED = 10_000; // values of one schema
 const MAX_VARIANTS = 100;
+const MAX_TUPLE = 100;
 const MAX_ATTEMPTS = 100_000;
 const MAX_FIRST_ITEMS = 5;
 const MAX_NAME = 200;
@@ -120,15 +121,27 @@ function kindOf(schema, root, depth) {
   if (type === "string") return FORMATS[get(schema, "format")] ?? "string";
   if (type === "integer" || type === "number") return "number";
   if (type === "boolean") return "boolean";
+  if (type === undefined && COMPOUND.every((keyword) => get(schema, keyword) === undefined)) return "any";
   if (depth >= MAX_DEPTH) return "json";
-  if (type === "array" && isObject(get(schema, "items")) && !get(schema, "prefixItems")) {
-    const items = resolved(schema.items, root);
-    return get(schema, "uniqueItems") === true && choicesOf(items) ? "choices" : "list";
-  }
-  if (type === "array" && choicesOf(get(schema, "items") ?? {})) return "choices";
+  if (type === "array" && prefixOf(schema).length > 0) return prefixOf(schema).length > MAX_TUPLE ? "json" : "tuple";
+  if (type === "array" && isObject(get(schema, "items"))) return choicesOf(resolved(schema.items, root)) ? "choices" : "list";
   if (get(schema, "patternProperties")) return "json";
   if (type === "object" && isObject(get(schema, "additionalProperties"))) return "map";
   return "json";
+}
+
+const COMPOUND = ["items", "prefixItems", "properties", "additionalProperties", "patternProperties"];
+
+/** Returns the schemas of the first items of an array, each of which has its own. */
+function prefixOf(schema) {
+  const items = get(schema, "prefixItems") ?? get(schema, "items");
+  return listOf(items);
+}
+
+/** Returns the schema of the items after those of prefixOf; null if there may be none, or anything. */
+function furtherItemsOf(schema) {
+  const items = get(schema, Array.isArray(get(schema, "prefixItems")) ? "items" : "additionalItems");
+  return isObject(items) && (get(schema, "maxItems") ?? Infinity) > prefixOf(schema).length ? items : null;
 }
 
 const FORMATS = { date: "date", "date-time": "dateTime", time: "time", duration: "duration" };
@@ -137,7 +150,7 @@ const FORMATS = { date: "date", "date-time": "dateTime", time: "time", duration:
  * Returns the number of fields that a form, or an item of a list in it, may still have before the others are JSON text, and
  * what the form may still show in total. So no schema and no default makes an endless form.
  */
-const newBudget = (total = { left: MAX_FORM }) => ({ left: MAX_FIELDS, total });
+const newBudget = (total = { left: MAX_FORM, zoneId: null }) => ({ left: MAX_FIELDS, total });
 
 /** Counts what a form shows. Throws an error if that is too much. */
 function spend(budget, count) {
@@ -196,12 +209,15 @@ const FIELDS = {
   list: listField,
   map: mapField,
   object: objectField,
+  tuple: tupleField,
+  any: anyField,
   json: jsonField,
 };
 
 // One control with a label
 
 const counted = (count, noun) => `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
+const FORMAT_NAMES = { uri: "a URL", email: "an email address", uuid: "a UUID", ipv4: "an IPv4 address", ipv6: "an IPv6 address" };
 const constraints = [
   ["minLength", (value) => `at least ${counted(value, "character")}`],
   ["maxLength", (value) => `at most ${counted(value, "character")}`],
@@ -216,11 +232,13 @@ const constraints = [
 ];
 
 function helpOf(schema, note) {
-  const limits = constraints.filter(([name]) => ["number", "string"].includes(typeof get(schema, name)))
+  const isTuple = prefixOf(schema).length > 0; // its fields show how many items it has
+  const limits = constraints.filter(([name]) => ["number", "string"].includes(typeof get(schema, name)) && !(isTuple && name.endsWith("Items")))
     .map(([name, describe]) => describe(schema[name]));
   if (get(schema, "type") === "integer") limits.unshift("an integer");
-  if (typeof get(schema, "format") === "string" && schema.type === "string" && !schema.format.startsWith("date")) {
-    limits.unshift(`format ${schema.format}`);
+  const format = get(schema, "format");
+  if (typeof format === "string" && schema.type === "string" && !Object.hasOwn(FORMATS, format)) {
+    limits.unshift(Object.hasOwn(FORMAT_NAMES, format) ? FORMAT_NAMES[format] : `in the format ${format}`);
   }
   const sentence = limits.join(", ");
   const parts = [asText(get(schema, "description")), sentence && sentence[0].toUpperCase() + sentence.slice(1), note];
@@ -239,7 +257,8 @@ function frame(context, control, { note, before } = {}) {
   const id = control.id;
   const help = helpOf(context.schema, note);
   const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
-  const descriptions = [help && `${id}-help`, `${id}-problem`].filter(Boolean).join(" ");
+  const zoneId = TIMES.includes(control.type) && context.budget.total.zoneId;
+  const descriptions = [help && `${id}-help`, zoneId, `${id}-problem`].filter(Boolean).join(" ");
   control.setAttribute("aria-describedby", descriptions);
   if (context.required && !context.nullable && !context.isOfUnion && control.type !== "checkbox") control.setAttribute("aria-required", "true");
   let nothing = null;
@@ -278,6 +297,7 @@ function frame(context, control, { note, before } = {}) {
   };
 }
 
+const TIMES = ["time", "datetime-local"]; // types of controls
 const NO_TEXT = "Enter a value. To send an empty text, use Edit as JSON.";
 
 /**
@@ -327,13 +347,56 @@ function stringField(context) {
   const isLong = get(schema, "maxLength") > 200 || /\n/.test(get(schema, "default")) || get(schema, "contentMediaType");
   const type = get(schema, "writeOnly") === true ? "password" : types[get(schema, "format")] ?? "text";
   if (!isLong && type !== "text") return inputField(context, { type }, { empty, takesEmpty: true });
-  const control = element("textarea", { id: newId("field"), rows: isLong ? 4 : 1, spellcheck: "false", class: "line" });
+  const control = isLong ? element("textarea", { id: newId("field"), rows: 4, spellcheck: "false", class: "line" }) : lineControl();
+  return controlField(context, control, { read: (text) => text, write: asText, empty, takesEmpty: true });
+}
+
+/** Returns a control for one line, or for several. Enter sends the form. */
+function lineControl() {
+  const control = element("textarea", { id: newId("field"), rows: 1, spellcheck: "false", class: "line" });
   control.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || isLong || event.isComposing || !control.form) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || !control.form) return;
     event.preventDefault();
     control.form.requestSubmit();
   });
-  return controlField(context, control, { read: (text) => text, write: asText, empty, takesEmpty: true });
+  return control;
+}
+
+/** Returns the value that a person has typed for a schema without a type: JSON, or else text. */
+function anyValueOf(text) {
+  try {
+    return parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns how a sentence names the type of a value. */
+function typeNameOf(value) {
+  if (value === null) return "null";
+  if (typeof value === "string") return "text";
+  if (typeof value === "boolean") return "a boolean";
+  if (Array.isArray(value)) return "a list";
+  return typeof value === "number" || JSON.isRawJSON?.(value) ? "a number" : "an object";
+}
+
+/** Returns a field for a value of any type. It says what the text is sent as. */
+function anyField(context) {
+  const control = lineControl();
+  const note = 'Text or JSON. 1 is sent as a number, "1" in quotes as text';
+  const write = (value) => (typeof value !== "string" || value === "" || anyValueOf(value) !== value ? stringify(value) : value);
+  const field = controlField(context, control, { read: anyValueOf, write, note });
+  const sentAs = element("p", { class: "help" });
+  const show = () => (sentAs.textContent = control.value === "" ? "" : `It is sent as ${typeNameOf(anyValueOf(control.value))}.`);
+  control.addEventListener("input", show);
+  field.element.append(sentAs);
+  return {
+    ...field,
+    write: (value) => {
+      field.write(value);
+      show();
+    },
+  };
 }
 
 const INTEGER = /^[+-]?\d+$/;
@@ -357,26 +420,67 @@ function numberField(context) {
   return inputField(context, { type: "text", inputmode: isInteger ? "numeric" : "decimal", class: "short" }, { read });
 }
 
+// Times are shown and sent in the time zone of the browser. The form says so once (schemaForm).
+
+/** Returns a field for a time. A value that was written is sent again as it was, unless a person changes it. */
+function timeControl(context, type, { read, write }) {
+  let written = null;
+  let shown = null;
+  const field = inputField(context, { type, step: 1 }, {
+    read: (text) => (text === shown ? written : read(text)),
+    write: (value) => write(asText(value)),
+  });
+  return {
+    ...field,
+    write: (value) => {
+      field.write(value);
+      written = value;
+      shown = field.element.querySelector("input").value; // browsers leave out seconds that are zero
+    },
+  };
+}
+
 function dateTimeField(context) {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const read = (text) => {
-    const moment = new Date(text);
-    if (Number.isNaN(moment.getTime())) throw new Error("Enter a date and a time.");
-    return moment.toISOString().replace(".000Z", "Z");
+    const offset = Date.parse(`${text}Z`) - Date.parse(text);
+    if (Number.isNaN(offset)) throw new Error("Enter a date and a time.");
+    // RFC 3339 has no seconds in an offset, which zones had in the 19th century.
+    return offset % 60_000 === 0 ? withSeconds(text) + offsetText(offset / 60_000) : new Date(text).toISOString().replace(".000Z", "Z");
   };
   const write = (value) => {
-    const moment = new Date(asText(value));
+    const moment = new Date(value);
     if (Number.isNaN(moment.getTime())) return "";
     return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
   };
-  return inputField(context, { type: "datetime-local", step: 1 }, { read, write, note: `In the time zone ${zone}` });
+  return timeControl(context, "datetime-local", { read, write });
 }
 
-/** Returns a field for a time of day. Its schema requires a time zone (RFC 3339). */
+const TIME = /^(\d\d):(\d\d)(:\d\d)?(?:\.\d+)?(Z|[+-]\d\d:\d\d)?$/i;
+const MINUTES_OF_DAY = 24 * 60;
+
+/** Returns a field for a time of day. Its schema requires an offset (RFC 3339), which is that of today. */
 function timeField(context) {
-  const read = (text) => `${text.length === 5 ? `${text}:00` : text}Z`;
-  const write = (value) => /^\d\d:\d\d(:\d\d)?/.exec(asText(value))?.[0] ?? "";
-  return inputField(context, { type: "time", step: 1 }, { read, write, note: "In UTC" });
+  const today = -new Date().getTimezoneOffset();
+  const read = (text) => withSeconds(text) + offsetText(today);
+  const write = (value) => {
+    const [, hours, minutes, seconds, offset] = TIME.exec(value) ?? [];
+    if (hours === undefined) return "";
+    const shift = offset === undefined ? 0 : today - minutesOf(offset);
+    const local = (Number(hours) * 60 + Number(minutes) + shift + 2 * MINUTES_OF_DAY) % MINUTES_OF_DAY;
+    return `${hoursAndMinutes(local)}${seconds ?? ":00"}`;
+  };
+  return timeControl(context, "time", { read, write });
+}
+
+const withSeconds = (text) => (/:\d\d:\d\d/.test(text) ? text : `${text}:00`);
+const hoursAndMinutes = (minutes) => [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, "0")).join(":");
+const offsetText = (minutes) => `${minutes < 0 ? "-" : "+"}${hoursAndMinutes(Math.abs(minutes))}`;
+
+/** Returns the minutes of an offset such as +01:00. */
+function minutesOf(offset) {
+  if (offset.toUpperCase() === "Z") return 0;
+  const [hours, minutes] = offset.slice(1).split(":").map(Number);
+  return (offset[0] === "-" ? -1 : 1) * (hours * 60 + minutes);
 }
 
 const DURATION = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$/;
@@ -517,9 +621,16 @@ function fits(value, schema, root, depth, attempts) {
     if (get(schema, "additionalProperties") === false && !Object.keys(value).every((name) => names.has(name))) return false;
     return [undefined, "object"].includes(type) && listOf(get(schema, "required")).every((name) => Object.hasOwn(value, name));
   }
-  if (Array.isArray(value)) return [undefined, "array"].includes(type);
+  if (Array.isArray(value)) return [undefined, "array"].includes(type) && fitsPrefix(value, schema);
   if (typeof value === "number") return [undefined, "number", ...(Number.isInteger(value) ? ["integer"] : [])].includes(type);
   return type === undefined || type === typeof value || (type === "null" && value === null);
+}
+
+/** Returns whether an array has no more items than the fields of a tuple, and not too few. */
+function fitsPrefix(value, schema) {
+  const prefix = prefixOf(schema);
+  if (prefix.length === 0) return true;
+  return value.length >= (get(schema, "minItems") ?? 0) && (value.length <= prefix.length || furtherItemsOf(schema) !== null);
 }
 
 function checkboxField(context) {
@@ -646,17 +757,63 @@ function objectField(context) {
   };
 }
 
+/** Returns the fields of a tuple: one for each of its first items, and a list of the others. */
+function tupleField(context) {
+  const { schema, root, depth, budget } = context;
+  const least = get(schema, "minItems") ?? 0;
+  const fields = prefixOf(schema).map((item, index) => {
+    const isRequired = index < least;
+    const value = onlyValueOf(resolved(item, root));
+    if (value !== undefined && isRequired) return constantField(value);
+    return makeField(item, { name: `Item ${index + 1}`, root, required: isRequired, depth: depth + 1, budget });
+  });
+  const further = furtherItemsOf(schema);
+  const list = further && listField({ schema: { type: "array", items: further }, name: "Further items", label: `Further items of ${context.label}`,
+    root, required: false, nullable: false, depth: depth + 1, budget });
+  const outer = group(context, element("div", { class: "tuple" }, fields.map((field) => field.element), list?.element));
+  return {
+    element: outer.node,
+    focus: () => (fields.find((field) => field.element) ?? list)?.focus(),
+    read(problems) {
+      if (!outer.isIncluded()) return context.required ? null : ABSENT;
+      const values = fields.map((field) => field.read(problems));
+      const others = list === null ? ABSENT : list.read(problems);
+      if (others !== ABSENT) values.push(...others);
+      const end = values.findLastIndex((value) => value !== ABSENT) + 1;
+      const missing = values.slice(0, end).indexOf(ABSENT);
+      if (missing >= least) {
+        problems.push({ label: context.label, sentence: `Enter item ${missing + 1}, or empty the items after it.`, focus: fields[missing].focus });
+      }
+      return values.slice(0, end);
+    },
+    write(value) {
+      outer.include(Array.isArray(value));
+      const values = listOf(value);
+      if (values.length > fields.length && list === null) throw new Error("A list has more items than its schema names.");
+      fields.forEach((field, index) => field.write(index < values.length ? values[index] : ABSENT));
+      list?.write(values.slice(fields.length));
+    },
+  };
+}
+
+/** Returns a sentence for an empty list or object of a form, which says whether it is sent. */
+function emptyNote(context, empty, noun) {
+  const isSent = context.required || isEmptied(context.schema, empty);
+  return element("p", { class: "help" }, isSent ? `It is empty, and sent as an empty ${noun}.` : "It is empty, and not sent.");
+}
+
 /** Returns a list of items that grows and shrinks. */
-function rows(context, makeRow, noun) {
+function rows(context, makeRow, noun, note) {
   const items = [];
   const container = element("div", { class: "items" });
   const limit = get(context.schema, "maxItems") ?? get(context.schema, "maxProperties") ?? Infinity;
   const isFirst = context.required && context.depth <= 1;
   const least = isFirst ? Math.min(get(context.schema, "minItems") ?? 0, MAX_FIRST_ITEMS) : 0;
   const add = element("button", { type: "button", class: "small", "aria-label": `Add ${noun} to ${context.label}` }, "Add");
-  const outer = group(context, container, add);
+  const outer = group(context, container, note, add);
   const number = () => {
     add.disabled = items.length >= limit;
+    note.hidden = items.length > 0;
     items.forEach((item, index) => {
       item.remove.setAttribute("aria-label", `Remove ${noun} ${index + 1} of ${context.label}`);
     });
@@ -681,7 +838,10 @@ function rows(context, makeRow, noun) {
   const sentence = element("div", {});
   add.after(sentence);
   add.addEventListener("click", () => change(context.budget, sentence, () => append().focus()));
-  const clear = () => items.splice(0).forEach((item) => item.node.remove());
+  const clear = () => {
+    items.splice(0).forEach((item) => item.node.remove());
+    number();
+  };
   for (let count = 0; count < least; count += 1) append();
   number();
   return { outer, items, append, clear };
@@ -695,7 +855,7 @@ function listField(context) {
     const label = `Item of ${context.label}`;
     const field = makeField(schema.items, { name: null, label, root, required: true, depth: depth + 1, budget: newBudget(context.budget.total) });
     return { elements: [field.element], field, focus: field.focus };
-  }, "item");
+  }, "item", emptyNote(context, [], "list"));
   return {
     element: outer.node,
     focus: () => outer.node.querySelector("button").focus(),
@@ -717,7 +877,7 @@ function mapField(context) {
     const key = makeField({ type: "string" }, { ...place, name: "Name" });
     const field = makeField(schema.additionalProperties, { ...place, name: "Value" });
     return { elements: [key.element, field.element], key, field, focus: key.focus };
-  }, "entry");
+  }, "entry", emptyNote(context, {}, "object"));
   return {
     element: outer.node,
     focus: () => outer.node.querySelector("button").focus(),
@@ -741,22 +901,63 @@ function mapField(context) {
   };
 }
 
+/**
+ * Returns a field for a list of values of which a schema names each. It has boxes. If a value may come twice, and the order may
+ * matter, a button changes them to a list.
+ */
 function choicesField(context) {
+  const boxes = boxesField(context);
+  if (get(context.schema, "uniqueItems") === true) return boxes;
+  const list = listField(context);
+  const toggle = element("button", { type: "button", class: "small" });
+  const problem = element("div", {});
+  let shown = boxes;
+  const show = (field) => {
+    shown = field;
+    boxes.element.hidden = field !== boxes;
+    list.element.hidden = field !== list;
+    const caption = field === boxes ? "Set an order" : "Show as boxes";
+    toggle.textContent = caption;
+    toggle.setAttribute("aria-label", visible(`${caption} of ${context.label}`));
+  };
+  const write = (field, value) => {
+    field.write(value);
+    show(field);
+  };
+  toggle.addEventListener("click", () => change(context.budget, problem, () => write(shown === boxes ? list : boxes, shown.read([]))));
+  show(boxes);
+  return {
+    element: element("div", { class: "field" }, boxes.element, list.element, toggle, problem),
+    focus: () => shown.focus(),
+    read: (problems) => shown.read(problems),
+    write: (value) => write(boxes.canShow(value) ? boxes : list, value),
+  };
+}
+
+function boxesField(context) {
   const choices = choicesOf(resolved(context.schema.items, context.root));
+  const places = new Map(choices.map((choice, index) => [stringify(choice.value), index]));
   const shown = shownChoices(choices, context.budget);
   const unlisted = new Map(choices.slice(shown.length).map((choice) => [stringify(choice.value), choice]));
-  const list = element("div", {});
+  const note = emptyNote(context, [], "list");
+  const list = element("div", { change: () => showNote() });
   const boxes = [];
   const addBox = (choice) => {
     const box = element("input", { type: "checkbox" });
     boxes.push({ choice, box });
     list.append(element("label", { class: "choice" }, box, " ", choice.label));
   };
+  const showNote = () => (note.hidden = boxes.some(({ box }) => box.checked));
   shown.forEach(addBox);
-  const outer = group({ ...context, isPlain: true }, list, unlisted.size > 0 && element("p", { class: "help" }, NOT_LISTED));
+  const outer = group({ ...context, isPlain: true }, list, note, unlisted.size > 0 && element("p", { class: "help" }, NOT_LISTED));
   return {
     element: outer.node,
     focus: () => boxes[0]?.box.focus(),
+    /** Returns whether the boxes show a value: it has the order of the choices, and nothing twice. */
+    canShow(value) {
+      const indexes = listOf(value).map((item) => places.get(stringify(item)) ?? Infinity);
+      return indexes.every((place, index) => index === 0 || place > indexes[index - 1]);
+    },
     read() {
       const values = boxes.filter(({ box }) => box.checked).map(({ choice }) => choice.value);
       return values.length || context.required || isEmptied(context.schema, []) ? values : ABSENT;
@@ -773,6 +974,7 @@ function choicesField(context) {
         }
       }
       for (const { choice, box } of boxes) box.checked = texts.has(stringify(choice.value));
+      showNote();
     },
   };
 }
@@ -795,13 +997,14 @@ function checked(read) {
  */
 function schemaForm(schema, label) {
   const root = isObject(schema) ? schema : {};
-  const budget = newBudget();
+  const budget = newBudget({ left: MAX_FORM, zoneId: newId("zone") });
   const text = jsonField({ schema: {}, name: null, required: false, label: `${label} as JSON` });
   text.write({});
   let form = null;
   let reason = null;
   try {
     form = objectForm(root, label, budget);
+    form?.element.prepend(zoneNote(budget.total.zoneId));
   } catch (error) {
     reason = failure(`This page can't make a form of the schema. ${error.message} Edit the values as JSON.`);
   }
@@ -851,6 +1054,12 @@ function schemaForm(schema, label) {
     read: () => checked((problems) => (showsText ? text : form).read(problems)),
     write: (values) => (showsText ? text.write(values) : write(values)),
   };
+}
+
+/** Returns the sentence about the times of a form, which shows it if it has a field for a time. */
+function zoneNote(id) {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  return element("p", { class: "help zone", id }, `Times are in the time zone of this browser, ${timeZone}.`);
 }
 
 /** Returns the fields of an object schema; null if the schema does not name its members. */

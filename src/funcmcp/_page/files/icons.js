@@ -6,7 +6,6 @@ const MAX_ICON_PIXELS = 1024 * 1024;
 const MAX_ICONS = 10; // of one definition
 const MAX_ICON_FILES = 50;
 const iconFiles = new Map();
-const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 
 /** Returns the icon of a definition, or the first letter of its title. */
 function iconOf(definition, title) {
@@ -25,8 +24,7 @@ function iconOf(definition, title) {
 /** Returns the URLs of the icons that the page may show, best first. */
 function iconSources(definition) {
   const icons = listOf(get(definition, "icons")).slice(0, MAX_ICONS).filter((icon) => typeof get(icon, "src") === "string");
-  const theme = prefersDark.matches ? "dark" : "light";
-  const rank = (icon) => [theme, undefined].indexOf(get(icon, "theme"));
+  const rank = (icon) => [theme(), undefined].indexOf(get(icon, "theme"));
   const usable = icons.filter((icon) => rank(icon) >= 0).toSorted((first, second) => rank(first) - rank(second));
   return usable.map((icon) => ownImage(icon.src)).filter((source) => source !== null);
 }

@@ -15,12 +15,16 @@ let views = new Map();
 let loadError = null;
 let signInReason = null;
 let isLoading = true;
+let loading = new AbortController(); // of the latest start
 
 const place = (kind, id) => `${kind}/${encodeURIComponent(id.toWellFormed())}`;
 const heading = (...content) => element("h2", { tabindex: -1 }, content);
 
-/** Loads what the server offers and shows it. */
+/** Loads what the server offers and shows it. A start that still runs is ended, and what it has loaded is dropped. */
 async function start() {
+  loading.abort();
+  loading = new AbortController();
+  const { signal } = loading;
   isLoading = true;
   views = new Map();
   features = [];
@@ -30,7 +34,8 @@ async function start() {
   showLists();
   showView();
   try {
-    const discovered = await request("server/discover");
+    const discovered = await request("server/discover", {}, { signal });
+    if (signal.aborted) return;
     const info = get(get(discovered, "_meta"), `${META}serverInfo`) ?? {};
     server = {
       name: brief(asText(get(info, "name")), MAX_NAME) || "server",
@@ -47,8 +52,10 @@ async function start() {
     byId("server-icon").replaceChildren(iconOf(info, server.title));
     byId("server-version").textContent = visible(server.version && `Version ${server.version}`);
     const lists = Object.entries(KINDS).filter(([, kind]) => get(server.capabilities, kind.capability) !== undefined);
-    await Promise.all(lists.map(([kind]) => load(kind)));
+    await Promise.all(lists.map(([kind]) => load(kind, signal)));
+    if (signal.aborted) return;
   } catch (error) {
+    if (signal.aborted) return;
     loadError = error;
     if (error.needsSignIn) {
       lastChallenge = error.challenge;
@@ -67,10 +74,11 @@ async function start() {
 const MAX_FEATURES = 20_000; // of a kind
 
 /** Loads the list of a kind of features. Long lists have many pages: each is shown when it has come. */
-async function load(kind) {
+async function load(kind, signal) {
   const { list, member } = KINDS[kind];
   let count = 0;
-  await eachPage(list, member, (definitions) => {
+  await eachPage(list, member, signal, (definitions) => {
+    if (signal.aborted) return false;
     for (const definition of definitions.slice(0, MAX_FEATURES - count)) features.push(featureOf(kind, definition));
     count += definitions.length;
     listsArrived();
@@ -120,16 +128,16 @@ function listSection(kind, title) {
 
 function featureItem(feature, hasIcons) {
   if (feature.item === undefined) {
-    const { kind, key, name, title, definition } = feature;
-    const text = kind === "resource" || kind === "template" ? key : name;
-    const repeats = simplified(title) === simplified(text);
+    const { kind, key, title, definition } = feature;
+    const id = idOf(feature);
     feature.item = element("li", {}, element("a", { href: `#${place(kind, key)}` },
-      hasIcons && iconOf(definition, title), element("span", { class: "title" }, title), !repeats && element("code", {}, brief(text, MAX_NAME))));
+      hasIcons && iconOf(definition, title), element("span", { class: "title" }, title), id !== title && element("code", {}, id)));
   }
   return feature.item;
 }
 
-const simplified = (text) => text.toLowerCase().replace(/[\s_-]+/g, "");
+/** Returns what a client calls a feature by: the name of a tool or a prompt, the URI of a resource. */
+const idOf = ({ kind, key, name }) => brief(kind === "resource" || kind === "template" ? key : name, MAX_NAME);
 
 /** Shows the features that match the search, the one of the view among them. */
 function filter() {
@@ -190,7 +198,6 @@ function showView() {
 /** Returns the view that a fragment names. */
 function viewOf(fragment) {
   const [kind, encoded, values] = fragment.split("/", 3);
-  if (fragment === "activity") return activityView();
   if (fragment === "clients") return clientsView(server.name);
   if (fragment === "sign-in") return signInView(loadError?.needsSignIn ? signInReason : null);
   if (isLoading) return element("p", { class: "quiet" }, "Loading…");
@@ -229,8 +236,7 @@ function writeValues(view, text) {
 /** Returns the view of a feature that no list contains. A resource has its form, because results link to unlisted ones. */
 function unlistedView(kind, key) {
   const sentence = `This server lists no ${KINDS[kind].noun} named ${key}.`;
-  const hint = credentials === null ? " You may have to sign in." : "";
-  if (kind !== "resource") return element("div", {}, heading(KINDS[kind].title), failure(sentence + hint));
+  if (kind !== "resource") return element("div", {}, heading(KINDS[kind].title), failure(sentence + signInHint()));
   const view = resourceView({ kind, key, name: key, title: key, description: "", definition: { uri: key } });
   view.firstElementChild.after(element("p", { class: "quiet" }, sentence));
   return view;
@@ -258,15 +264,16 @@ function overview() {
       element("h3", {}, "Instructions for models"), described(server.instructions)),
     upstreamsSection(),
     Object.entries(KINDS).map(([kind, { title }]) => featureList(title, features.filter((feature) => feature.kind === kind))),
-    features.length === 0 && element("p", {}, "The server offers nothing" + (credentials === null ? ". You may have to sign in." : " to you.")));
+    features.length === 0 && element("p", {}, `The server offers nothing${credentials === null ? "" : " to you"}.${signInHint()}`));
 }
 
 /** Returns the features of a kind with the first sentence of each description; null if there are none. */
 function featureList(title, members) {
   if (members.length === 0) return null;
-  const shown = members.slice(0, MAX_LISTED).map(({ kind, key, title: name, description }) => [
-    element("dt", {}, element("a", { href: `#${place(kind, key)}` }, name)),
-    element("dd", {}, inline(firstSentence(description))),
+  const shown = members.slice(0, MAX_LISTED).map((feature) => [
+    element("dt", {}, element("a", { href: `#${place(feature.kind, feature.key)}` }, feature.title),
+      idOf(feature) !== feature.title && element("code", {}, idOf(feature))),
+    element("dd", {}, inline(firstSentence(feature.description))),
   ]);
   const left = members.length - shown.length;
   return element("section", { class: "card" }, element("h3", {}, title), element("dl", { class: "facts" }, shown),
@@ -493,6 +500,7 @@ byId("skip").addEventListener("click", (event) => {
   (byId("main").querySelector("h2") ?? byId("main")).focus();
 });
 addEventListener("hashchange", () => {
+  if (isNarrow.matches) openActivity(false);
   showView();
   scrollTo(0, 0);
   focusHeading();
@@ -508,6 +516,11 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.activeElement?.form?.requestSubmit();
 });
+
+byId("activity").append(...activityParts());
+byId("open-activity").addEventListener("click", chooseActivity);
+isNarrow.addEventListener("change", placeActivity);
+placeActivity();
 
 let signInError = null;
 try {

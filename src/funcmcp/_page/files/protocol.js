@@ -54,6 +54,7 @@ async function request(method, params = {}, { signal, onNotification, onExchange
     return await answerOf(exchange, fields, { signal, onNotification, onExchange });
   } catch (error) {
     exchange.error = error.message;
+    if (error.needsSignIn) offerSignIn();
     throw error;
   } finally {
     exchange.ended = Date.now();
@@ -202,12 +203,12 @@ function mirroredHeaders(schema, values, headers = {}) {
   return headers;
 }
 
-/** Calls a function with the items of each page of a list, until it returns false. */
-async function eachPage(method, member, onItems) {
+/** Calls a function with the items of each page of a list, until it returns false. signal ends it. */
+async function eachPage(method, member, signal, onItems) {
   let cursor;
   const seen = new Set();
   do {
-    const result = await request(method, cursor === undefined ? {} : { cursor });
+    const result = await request(method, cursor === undefined ? {} : { cursor }, { signal });
     if (onItems(listOf(get(result, member)).filter(isObject)) === false) break;
     cursor = get(result, "nextCursor");
     if (seen.has(cursor)) break;

@@ -75,20 +75,37 @@ function contentBlock(block, call) {
   return jsonBlock("content", block);
 }
 
-const MAX_COLUMNS = 8;
+const MAX_COLUMNS = 20;
 const MAX_ROWS = 200;
-const isScalar = (value) => value === null || typeof value !== "object";
+const MAX_CELL = 1000;
+const isScalar = (value) => value === null || typeof value !== "object" || JSON.isRawJSON?.(value) === true;
+const isFlat = (value) => isScalar(value) || Object.values(value).every(isScalar);
 
-/** Returns a JSON value as a block; a list of flat objects as a table, too. */
-function jsonValue(label, value) {
-  const rows = isObject(value) && Object.keys(value).length === 1 ? Object.values(value)[0] : value;
-  if (!Array.isArray(rows) || rows.length === 0 || rows.length > MAX_ROWS || !rows.every(isObject)) return jsonBlock(label, value);
+/** Returns the rows and the columns of a list of objects; null for a value that is not one, or is nested too deep for cells. */
+function tableOf(value) {
+  const list = isObject(value) && Object.keys(value).length === 1 ? Object.values(value)[0] : value;
+  if (!Array.isArray(list) || list.length === 0 || !list.every(isObject)) return null;
+  const rows = list.slice(0, MAX_ROWS);
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const isFlat = columns.length <= MAX_COLUMNS && rows.every((row) => Object.values(row).every(isScalar));
-  if (!isFlat || columns.length === 0) return jsonBlock(label, value);
+  const fitsCells = columns.length > 0 && columns.length <= MAX_COLUMNS && rows.every((row) => Object.values(row).every(isFlat));
+  return fitsCells ? { rows, columns, left: list.length - rows.length } : null;
+}
+
+/** Returns the text of a cell: of a list its items, of an object its members. */
+function cellText(value) {
+  if (isScalar(value)) return asText(value);
+  if (Array.isArray(value)) return value.map(compactText).join(", ");
+  return Object.entries(value).map(([name, member]) => `${name}: ${compactText(member)}`).join(", ");
+}
+
+/** Returns a JSON value as a block; a list of objects as a table, too. */
+function jsonValue(label, value) {
+  const content = tableOf(value);
+  if (content === null) return jsonBlock(label, value);
+  const { rows, columns, left } = content;
   const cell = (row, column) => {
-    const content = get(row, column);
-    return element("td", { class: typeof content === "number" ? "number" : null }, brief(asText(content), MAX_HELP));
+    const member = get(row, column);
+    return element("td", { class: typeof member === "number" ? "number" : null }, brief(cellText(member), MAX_CELL));
   };
   const table = element("table", {},
     element("caption", { class: "hidden" }, label),
@@ -96,6 +113,7 @@ function jsonValue(label, value) {
     element("tbody", {}, rows.map((row) => element("tr", {}, columns.map((column) => cell(row, column))))));
   return element("div", { class: "stack" },
     element("div", { class: "table", tabindex: 0, role: "group", "aria-label": label }, table),
+    left > 0 && element("p", { class: "quiet" }, `${counted(left, "more row")} ${left === 1 ? "is" : "are"} not shown here. Copy has all of them.`),
     details("As JSON", jsonBlock(label, value)));
 }
 

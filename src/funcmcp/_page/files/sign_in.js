@@ -352,6 +352,7 @@ async function tryCredentials(candidate) {
     if (error.status === 401 || (error.status === 400 && error.challenge?.error)) return false;
   } finally {
     credentials = earlier;
+    showSignIn();
   }
   return true;
 }
