@@ -7,13 +7,13 @@ each function.
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.azure.settings import at
 from funcmcp._objects.mappings import lower_names
+from funcmcp._server.log import quote
 from funcmcp._text.files import is_file, read_text
 from funcmcp._text.jsonc import parse
 
@@ -91,7 +91,7 @@ _FEATURES = {
     "mcpprompttrigger": ("prompt", "promptname"),
 }
 _MAX_NAMES = 20
-_PRINTED = re.compile(r"[^\x20-\x7e]")
+_MAX_NAME = 200
 
 
 def language_of(folder: Path) -> str | None:
@@ -117,10 +117,15 @@ def language_of_runtime(runtime: str) -> str | None:
 
 
 def is_built(folder: Path) -> bool:
-    """Return whether a folder is the output of a build that declares the functions of an app."""
-    if is_file(folder / METADATA):
+    """Return whether a folder is the output of the build of an app in .NET or Java."""
+    if is_file(folder / METADATA) or _worker_description(folder):
         return True
     return language_of(folder) == JAVA and not _has_source(folder)
+
+
+def has_valid_metadata(folder: Path) -> bool:
+    """Return whether the file in which the build of a .NET app declares its functions can be read."""
+    return isinstance(_json_in(folder / METADATA), list)
 
 
 def outputs_of(folder: Path, language: str) -> list[str]:
@@ -136,7 +141,7 @@ def declared_features(folder: Path) -> str:
     for binding in _declared_bindings(folder):
         kind, member = _FEATURES.get(str(binding.get("type", "")).lower(), ("", ""))
         if kind:
-            names[kind].append(_PRINTED.sub("?", str(binding.get(member))))
+            names[kind].append(quote(str(binding.get(member)), _MAX_NAME))
     parts = [
         f"{len(of_kind)} {_plural(kind, of_kind)} ({_some(of_kind)})" for kind, of_kind in names.items() if of_kind
     ]
@@ -188,12 +193,13 @@ def _worker_advice(folder: Path, language: str) -> str:
 def _dotnet_command(folder: Path) -> str:
     """Return the command of a .NET app, which is its own worker."""
     description = _worker_description(folder)
-    program = str(at(description, "defaultExecutablePath") or "dotnet").replace("{WorkerRoot}", "")
-    path = at(description, "defaultWorkerPath")
-    if path is None:
-        scripts = [function.get("scriptFile") for function in _functions_in(folder / METADATA)]
-        path = next((script for script in scripts if script), "APP.dll")
-    return f"{program} {path}"
+    program = description.get("defaultExecutablePath")
+    if not isinstance(program, str):
+        program = "dotnet"
+    scripts = [function.get("scriptFile") for function in _functions_in(folder / METADATA)]
+    paths = [path for path in (description.get("defaultWorkerPath"), *scripts) if isinstance(path, str)]
+    path = paths[0] if paths else "APP.dll"
+    return quote(f"{program.replace('{WorkerRoot}', '')} {path}", _MAX_NAME)
 
 
 def _worker_description(folder: Path) -> Mapping[str, Any]:

@@ -62,12 +62,14 @@ def test_the_language_of_an_app(files: dict[str, Any], language: str | None, tmp
         (WORKER, "dotnet App.dll"),
         ({**WORKER, "defaultExecutablePath": "{WorkerRoot}App"}, "App App.dll"),
         ({"language": "dotnet-isolated"}, "dotnet APP.dll"),
+        ({**WORKER, "defaultExecutablePath": 5, "defaultWorkerPath": ["x"]}, "dotnet APP.dll"),
+        ({**WORKER, "defaultWorkerPath": "\x1bApp.dll"}, "dotnet \\x1bApp.dll"),
     ],
 )
 def test_the_command_of_a_dotnet_app_is_that_of_its_worker_config(
     description: dict[str, Any], command: str, tmp_path: Path
 ) -> None:
-    write(tmp_path, {"functions.metadata": "[]", "worker.config.json": {"description": description}})
+    write(tmp_path, {"worker.config.json": {"description": description}})
     assert advice_for(tmp_path, ".NET").startswith(f'funcmcp host runs it with --worker "{command}" only.')
 
 
@@ -90,13 +92,13 @@ def test_a_program_that_is_not_on_the_path_is_named(tmp_path: Path, monkeypatch:
 
 def test_a_build_declares_features(tmp_path: Path) -> None:
     resource = {"type": "mcpResourceTrigger", "uri": "file://a"}
-    prompt = {"type": "McpPromptTrigger", "PROMPTNAME": "ask\n"}
+    prompt = {"type": "McpPromptTrigger", "PROMPTNAME": "ask\nü"}
     functions = [described("A.dll", TOOL, {"type": "mcpToolProperty"}), described("A.dll", resource), {"bindings": 1}]
     write(tmp_path, {"functions.metadata": [*functions, 5]})
     assert is_built(tmp_path)
     assert declared_features(tmp_path) == "1 tool (add) and 1 resource (file://a)"
     write(tmp_path, {"functions.metadata": [*functions, described("A.dll", prompt, TOOL)]})
-    assert declared_features(tmp_path) == "2 tools (add, add), 1 resource (file://a) and 1 prompt (ask?)"
+    assert declared_features(tmp_path) == "2 tools (add, add), 1 resource (file://a) and 1 prompt (ask\\n\\xfc)"
     assert refusal_for(tmp_path, ".NET").endswith(f"Its build declares {declared_features(tmp_path)}.")
     write(tmp_path, {"functions.metadata": [described("A.dll", *([TOOL] * 22))]})
     assert declared_features(tmp_path).endswith(", add and 2 more)")

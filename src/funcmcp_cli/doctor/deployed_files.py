@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp_cli.doctor.project import Project
 
 _MAX_FILES = 2000
+_MAX_PATTERNS = 100
 _MAX_SHOWN = 5
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _NODE_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*["'](\.{1,2}/[^"'\n]+)["']""")
@@ -110,20 +112,29 @@ def _node_files(folder: Path) -> list[str]:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Return the patterns that one with braces stands for, such as ``src/{a,b}.js``."""
-    match = _BRACES.search(pattern)
-    if match is None:
-        return [pattern]
-    texts = [pattern[: match.start()] + text + pattern[match.end() :] for text in match[1].split(",")]
-    return [text for each in texts[:_MAX_SHOWN] for text in _alternatives(each)]
+    """Return the patterns that one with braces stands for, such as ``src/{a,b}.js``; 100 at most."""
+    patterns = [pattern]
+    while len(patterns) < _MAX_PATTERNS:
+        match = next((match for match in map(_BRACES.search, patterns) if match is not None), None)
+        if match is None:
+            break
+        patterns.remove(match.string)
+        patterns += [match.string[: match.start()] + text + match.string[match.end() :] for text in match[1].split(",")]
+    return patterns[:_MAX_PATTERNS]
 
 
 def _matching(folder: Path, pattern: str) -> Iterator[str]:
+    """Yield the files of a folder that a pattern matches. Its ``**`` are taken once."""
     parts = PurePosixPath(pattern).parts
-    if parts and parts[0] != "/" and ".." not in parts:
-        for file in folder.glob(str(PurePosixPath(*parts))):
+    if not parts or parts[0] == "/" or ".." in parts:
+        return
+    parts = tuple(part for part, following in pairwise([*parts, ""]) if part != "**" or following != "**")
+    try:
+        for file in islice(folder.glob("/".join(parts)), _MAX_FILES):
             if is_file(file):
                 yield file.relative_to(folder).as_posix()
+    except ValueError:  # not a pattern
+        return
 
 
 def _node_imports(folder: Path, file: str) -> Iterator[str]:

@@ -13,7 +13,15 @@ from funcmcp_cli.doctor.file_checks import check_host, check_ignore_files, check
 from funcmcp_cli.doctor.project import Finding, Project, read_files, text_of_file
 from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_host.app_rules.model import read_app
-from funcmcp_host.other_languages import EXTENSIONS, METADATA, advice_for, declared_features, is_built
+from funcmcp_host.other_languages import (
+    DOTNET,
+    EXTENSIONS,
+    METADATA,
+    advice_for,
+    declared_features,
+    has_valid_metadata,
+    is_built,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +45,7 @@ def examine_other_language(folder: Path, language: str) -> list[Finding]:
     text = f"is not examined: the app is in {language}, and doctor only reads its files. {advice_for(folder, language)}"
     findings = [*_check_files(project), Finding("warning", "the code", text)]
     if is_built(folder):  # nothing of it is in git
-        return [*findings, *_check_build(folder)]
+        return [*findings, *_check_build(folder, language)]
     return [*findings, *check_ignore_files(project, _SETTINGS)]
 
 
@@ -55,20 +63,27 @@ def _check_files(project: Project) -> Iterator[Finding]:
     yield from check_rules(read_app(project.folder, {}))
 
 
-def _check_build(folder: Path) -> Iterator[Finding]:
+def _check_build(folder: Path, language: str) -> Iterator[Finding]:
     """Check what the output of a build declares."""
     declared = declared_features(folder)
-    if not declared:
+    is_dotnet = language == DOTNET
+    if is_dotnet and not has_valid_metadata(folder):
+        yield Finding(
+            "warning", METADATA, "is missing or not valid, so what the functions are is not known. Build again."
+        )
+    elif not declared:
         yield Finding("warning", "the build", "declares no MCP trigger, so clients would find nothing of Azure's.")
-        return
-    yield Finding("ok", "the build", f"declares {declared}.")
-    if not (folder / METADATA).is_file():
-        return
-    if _EXTENSION in text_of_file(folder / EXTENSIONS):
-        yield Finding("ok", EXTENSIONS, "has Azure's MCP extension.")
     else:
-        text = f"has no MCP extension. Add the package {_PACKAGE}, and build the app again."
-        yield Finding("error", EXTENSIONS, text)
+        yield Finding("ok", "the build", f"declares {declared}.")
+        if is_dotnet:
+            yield _extension_of_build(folder)
+
+
+def _extension_of_build(folder: Path) -> Finding:
+    if _EXTENSION in text_of_file(folder / EXTENSIONS):
+        return Finding("ok", EXTENSIONS, "has Azure's MCP extension.")
+    text = f"has no MCP extension. Add the package {_PACKAGE}, and build the app again."
+    return Finding("error", EXTENSIONS, text)
 
 
 def check_plain_files(folder: Path, *, has_triggers: bool) -> Iterator[Finding]:

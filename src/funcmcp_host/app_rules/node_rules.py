@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
 _LIBRARY = "https://github.com/Azure/azure-functions-nodejs-library"
 _FIRST_WITH_ENVELOPES = (4, 13)
-_TOOL = re.compile(r"""\bmcpTool\(\s*["'`]([^"'`\n]+)["'`]""")
-_REGISTRATION = re.compile(r"\bapp\.\w+\(")
+_REGISTRATION = re.compile(r"""\bmcpTool\(\s*["'`]([^"'`\n]+)["'`]|\bapp\.(?!mcpTool\b)\w+\(""")
 _DROPPED = {
     "useWorkerInputSchema": re.compile(r"\buseWorkerInputSchema\b"),
     "outputSchema": re.compile(r"\boutputSchema\s*:"),
@@ -72,9 +72,9 @@ def _dropped_options(app: App) -> Faults:
 
 def _tools_in(text: str) -> Iterator[tuple[str, str]]:
     """Yield the functions that a file registers with `app.mcpTool`, each with the code up to the next registration."""
-    for match in _TOOL.finditer(text):
-        following = _REGISTRATION.search(text, match.end())
-        yield match[1], text[match.end() : following.start() if following else len(text)]
+    for match, following in pairwise([*_REGISTRATION.finditer(text), None]):
+        if match is not None and match[1] is not None:
+            yield match[1], text[match.end() : len(text) if following is None else following.start()]
 
 
 def _source_texts(folder: Path) -> Iterator[str]:

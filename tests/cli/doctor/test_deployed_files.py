@@ -91,6 +91,10 @@ def test_the_file_of_a_setting_is_the_code(tmp_path: Path) -> None:
         ("../outside.js", []),
         ("/etc/passwd", []),
         ("dist/none.js", []),
+        ("dist/**/**/functions/*.js", ["dist/functions/a.js", "dist/functions/b.js"]),
+        ("dist/**functions", []),
+        ("{a,b}" * 40, []),
+        ("\0", []),
     ],
 )
 def test_the_files_of_a_node_app(main: str, files: list[str], tmp_path: Path) -> None:

@@ -286,6 +286,9 @@ def test_the_build_of_a_dotnet_app_declares_its_features(tmp_path: Path) -> None
     assert f"error extensions.json: has no MCP extension. {text}" in faults(folder)
     write(tmp_path, {"functions.metadata": "[]"})
     assert "warning the build: declares no MCP trigger, so clients would find nothing of Azure's." in faults(folder)
+    write(tmp_path, {"functions.metadata": "{"})
+    text = "is missing or not valid, so what the functions are is not known. Build again."
+    assert f"warning functions.metadata: {text}" in faults(folder)
 
 
 def test_the_build_of_a_java_app_is_judged_by_the_rules(tmp_path: Path) -> None:
