@@ -181,8 +181,11 @@ def _counted_clients(names: str | None) -> Sequence[str]:
 
 
 @app.command(
-    epilog="Examples: funcmcp call server.py order dish=Soup portions=2, funcmcp call server.py import_orders "
-    'file=@orders.csv, funcmcp call server.py order --input-json \'{"dish": "Soup"}\' --json'
+    epilog=examples(
+        "funcmcp call server.py order dish=Soup portions=2",
+        "funcmcp call server.py import_orders file=@orders.csv",
+        """funcmcp call server.py order --input-json '{"dish": "Soup"}' --json""",
+    )
 )
 @with_options
 def call(  # noqa: PLR0913 - one for each option of the command

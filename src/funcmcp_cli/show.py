@@ -235,10 +235,11 @@ def _print_text(text: str) -> None:
 
 def _tool_arguments(tool: Mapping[str, Any]) -> Text:
     schema = as_object(tool.get("inputSchema"))
+    definitions = as_object(schema.get("$defs"))
     members = as_object(schema.get("properties")).values()
     lines = []
     for name, member in zip(_member_names(schema), members, strict=True):
-        lines.append(Text.assemble(styled(name, "cyan"), styled(f": {_type_of(member)}")))
+        lines.append(Text.assemble(styled(name, "cyan"), styled(f": {_type_of(member, definitions)}")))
     return Text("\n").join(lines)
 
 
@@ -287,24 +288,38 @@ def _member_names(schema: Mapping[str, Any]) -> list[str]:
     return [name if name in required else f"{name}?" for name in as_object(schema.get("properties"))]
 
 
-def _type_of(schema: Any) -> str:
-    """Return a schema's type in short, such as ``array of string``, ``"low" | "high"`` or ``object of x, y?``."""
+def _type_of(schema: Any, definitions: Mapping[str, Any]) -> str:
+    """Return a schema's type in short, such as ``array of string``, ``"low" | "high"`` or ``object of x, y?``.
+
+    Args:
+        schema: The schema.
+        definitions: The schemas that references lead to, by name, without those in which this schema is.
+    """
     if not isinstance(schema, dict):
         return "any"
+    name = str(schema.get("$ref")).removeprefix("#/$defs/")
+    if name in definitions:
+        return _type_of(definitions[name], {key: value for key, value in definitions.items() if key != name})
     if as_list(schema.get("enum")):
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     for keyword in ("anyOf", "oneOf"):
         if as_list(schema.get(keyword)):
-            return " | ".join(dict.fromkeys(map(_type_of, schema[keyword])))
+            return " | ".join(dict.fromkeys(_type_of(member, definitions) for member in schema[keyword]))
+    return _type_by_name(schema, definitions)
+
+
+def _type_by_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Return the type of a schema that names it in ``type``."""
     type_name = schema.get("type", "any")
     if isinstance(type_name, list):
         return " | ".join(map(str, type_name))
     if type_name == "array":
-        return f"array of {_type_of(schema.get('items'))}"
+        return f"array of {_type_of(schema.get('items'), definitions)}"
     if type_name == "object" and schema.get("properties"):
         return f"object of {', '.join(_member_names(schema))}"
-    if "format" in schema:
-        return f"{type_name} ({schema['format']})"
-    return str(type_name)
+    if type_name == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"map of {_type_of(schema['additionalProperties'], definitions)}"
+    detail = schema.get("format") or schema.get("contentEncoding")
+    return f"{type_name} ({detail})" if detail else str(type_name)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import shlex
 import signal
 import socket
 import subprocess
@@ -118,6 +119,16 @@ def test_a_server_without_features_is_served_without_a_word_if_no_other_has_some
     path.write_text('from funcmcp import MCPServer\nmcp, other = MCPServer("A"), MCPServer("B")\nmcp.run()\n')
     ended = answer_to_ping([PYTHON, str(path)])
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("closed", "name"), [("<&-", "stdin"), (">&-", "stdout")])
+def test_a_closed_stream_is_one_line_on_stderr(closed: str, name: str, tmp_path: Path) -> None:
+    command = f"{shlex.quote(PYTHON)} {shlex.quote(str(script(tmp_path, 'mcp.run()')))} {closed}"
+    ended = subprocess.run(
+        ["sh", "-c", command], env=environment(), stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == f"{name} is not open. On stdio the server exchanges messages with its client there.\n"
 
 
 @pytest.mark.parametrize("line", ["mcp.run()", "asyncio.run(mcp.run_async())"])

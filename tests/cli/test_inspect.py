@@ -135,6 +135,39 @@ def test_a_long_list_has_a_line_for_each_tool_and_a_name_shows_one(tmp_path: Pat
     assert ended.stderr.startswith("The server has no tool, resource or prompt 'tol_1'. Did you mean tool_1")
 
 
+RECURSIVE = """
+from dataclasses import dataclass
+
+from funcmcp import MCPServer
+
+mcp = MCPServer("Trees")
+
+
+@dataclass
+class Node:
+    name: str
+    children: list["Node"]
+
+
+@mcp.tool
+def plant(root: Node, seeds: bytes, weights: dict[str, float], more: list[Node], tags: dict[str, list[str]]) -> int:
+    return 1
+"""
+
+
+def test_the_list_shows_types_that_contain_themselves_bytes_and_dicts(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(RECURSIVE)
+    shown = funcmcp("inspect", "server.py", folder=tmp_path).stdout
+    for argument in (
+        "root: object of name, children",
+        "seeds: string (base64)",
+        "weights: map of number",
+        "more: array of object of name, children",
+        "tags: map of array of string",
+    ):
+        assert argument in shown
+
+
 def test_the_list_shows_arguments_with_their_types(folder: Path) -> None:
     shown = funcmcp("inspect", "kinds.py", folder=folder).stdout
     for argument in (
@@ -142,7 +175,7 @@ def test_the_list_shows_arguments_with_their_types(folder: Path) -> None:
         "number?: number",
         "yes?: boolean",
         "many?: array of integer",
-        "one?: object",
+        "one?: map of integer",
         "either?: integer | string",
         "anything?: any",
         "maybe?: integer",

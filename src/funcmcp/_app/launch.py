@@ -50,7 +50,13 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
 
         if is_json():
             runtime.log_as_json()
-        stdio.run(runtime.server, runtime.aclose, runtime.enter_lifespans, runtime.stoppable)
+        try:
+            stdio.run(runtime.server, runtime.aclose, runtime.enter_lifespans, runtime.stoppable)
+        except stdio.StreamError as error:
+            write_about_server(
+                f"{error.strerror}. On stdio the server exchanges messages with its client there.", logging.ERROR
+            )
+            raise SystemExit(1) from None
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(runtime, transport)
     try:

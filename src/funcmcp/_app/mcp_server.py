@@ -887,9 +887,8 @@ class MCPServer(DirectCalls, ASGIApplication):
         Raises:
             ValueError: The transport is unknown, the host or port is invalid, or one is given for stdio.
             RuntimeError: An event loop is running in this thread; use `run_async` there.
-            OSError: Stdin or stdout is not open.
-            SystemExit: The address is not available, a variable has no valid port, or uvicorn is not installed. A line
-                on stderr has the reason.
+            SystemExit: The address is not available, a variable has no valid port, uvicorn is not installed, or stdin
+                or stdout is not open. A line on stderr has the reason.
         """
         launch.run(self, transport, host=host, port=port)
 
