@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -17,3 +19,16 @@ def require(what: str, found: T | None) -> T:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{what} is missing, and CI must have it.")
     pytest.skip(f"{what} is missing.")
+
+
+def require_history() -> None:
+    """Skip the test in a copy of the newest commit alone, which `git clone --depth 1` makes: it has no earlier versions."""
+    shallow = subprocess.run(
+        ["git", "rev-parse", "--is-shallow-repository"],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if shallow.stdout.strip() == "true":
+        pytest.skip("This clone has no earlier commits.")

@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 from scripts.documentation_versions import PYTHON, UNTAGGED, build, commits
 from tests.page.browser import Browser, running_browser, serving
 from tests.patience import PATIENCE
-from tests.requirements import require
+from tests.requirements import require, require_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +85,7 @@ def test_the_newest_tag_of_each_version_counts_and_the_newest_version_is_first(r
 
 
 def test_this_repository_has_the_documentation_of_its_versions() -> None:
+    require_history()
     for version, name in commits().items():
         shown = subprocess.run(
             ["git", "cat-file", "-e", f"{name}:docs/conf.py"], cwd=PYTHON.parents[3], check=False, timeout=PATIENCE

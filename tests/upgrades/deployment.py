@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tests.patience import PATIENCE
 from tests.redis_server import program
-from tests.requirements import require
+from tests.requirements import require, require_history
 from tests.serving import REPOSITORY, serve
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def python_of(version: Version) -> Path:
     """Return the interpreter that has a version; skip the test if it is missing."""
     if version == "0.2":
         return Path(sys.executable)
+    require_history()
     ready = (_PREVIOUS / ".ready").exists()
     return require("funcmcp 0.1 (scripts/setup-previous.sh)", _PREVIOUS / "bin" / "python" if ready else None)
 
