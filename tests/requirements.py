@@ -22,7 +22,7 @@ def require(what: str, found: T | None) -> T:
 
 
 def require_history() -> None:
-    """Skip the test in a copy of the newest commit alone, which `git clone --depth 1` makes: it has no earlier versions."""
+    """Skip the test in a copy of the newest commit alone (`git clone --depth 1`), which has no earlier versions."""
     shallow = subprocess.run(
         ["git", "rev-parse", "--is-shallow-repository"],
         cwd=Path(__file__).parents[1],
