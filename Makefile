@@ -102,6 +102,7 @@ dist: .venv/.ready
 
 # The same for a new version (VERSION=0.2.0), after a commit that writes it and the section of the changelog.
 release: .venv/.ready
+	scripts/setup-dist.sh
 	scripts/release.sh $(VERSION)
 
 # distributions/constraints.txt: the version of each dependency with which `make dist` installs the distributions. Of certificates
@@ -186,5 +187,5 @@ sign-in-attacks: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules tests/node/converters/node_modules .site .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .venv-platform .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules tests/node/converters/node_modules .site .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / ".venv"
+FOLDER = ROOT / ".venv-platform"
 PYTHON = FOLDER / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
@@ -23,7 +23,7 @@ def main() -> None:
         ("uv", "pip", "install", "--python", str(PYTHON), "-e", ".", "-e", "distributions/funcmcp", "--group", "dev"),
         ("pytest", "-n", "auto", "--dist", "loadscope", "-m", "every_python and not slow"),
     ):
-        subprocess.run([str(PYTHON), "-m", *arguments], cwd=ROOT, check=True)  # noqa: S603 - these
+        subprocess.run([str(PYTHON), "-m", *arguments], cwd=ROOT, check=True)  # noqa: S603 - those above
 
 
 if __name__ == "__main__":

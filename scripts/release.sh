@@ -9,7 +9,6 @@ if [ -n "$(git status --porcelain)" ]; then
 fi
 .venv/bin/python -m scripts.release "$1"
 git commit --quiet --all --message "Release $1"
-scripts/setup-dist.sh
 scripts/dist.sh "${2:-dist}"
 scripts/check-dist.sh "${2:-dist}"
 echo "Publish it with: git tag --sign v$1 --message 'Version $1' && git push origin main v$1"

@@ -1,4 +1,4 @@
-"""scripts/dist.sh and check-dist.sh make the same bytes for one commit in any folder, with any umask and time zone."""
+"""scripts/release.sh makes a release, and its commit gives the same bytes in any folder, umask and time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from funcmcp import __version__
+from scripts.release import VERSIONED
 from tests.cli.processes import environment
 from tests.requirements import require
 
@@ -24,37 +24,57 @@ pytestmark = pytest.mark.slow("Distributions are built twice, and installed.")
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 500
+VERSION = "7.8.9"
+CHANGELOG = """# Changelog
+
+## [Unreleased]
+
+### Upgrade
+
+- Nothing.
+
+### Added
+
+- A release.
+"""
 FILES = {
     "SHA256SUMS",
     "simple/index.html",
     "simple/funcmcp/index.html",
     "simple/funcmcp-slim/index.html",
     *(
-        f"{name}-{__version__}{ending}"
+        f"{name}-{VERSION}{ending}"
         for name in ("funcmcp", "funcmcp_slim")
         for ending in ("-py3-none-any.whl", ".tar.gz", ".cdx.json")
     ),
 }
 
 
-def build(folder: Path, umask: int, variables: dict[str, str]) -> Path:
-    """Build the commit in a clone."""
-    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, folder], check=True, timeout=SECONDS)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-    (folder / ".servers").symlink_to(ROOT / ".servers")
-    for script in ("dist.sh", "check-dist.sh"):
-        result = subprocess.run(
-            [f"scripts/{script}", "out"],
-            cwd=folder,
-            env=environment(variables),
-            umask=umask,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-    return folder / "out"
+def clone(source: Path, folder: Path) -> None:
+    """Clone a repository, with the environments of this one."""
+    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", source, folder], check=True, timeout=SECONDS)
+    for name in (".venv", ".servers"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / ".git" / "info" / "exclude").write_text(".venv\n.servers\n", encoding="utf-8")
+
+
+def run(folder: Path, *command: str, umask: int = 0o022, **variables: str) -> str:
+    """Run a program to its end, and return its output."""
+    identity = {
+        f"GIT_{role}_{name}": "ada@example.com" for role in ("AUTHOR", "COMMITTER") for name in ("NAME", "EMAIL")
+    }
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment({**identity, **variables}),
+        umask=umask,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -64,15 +84,41 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Release a version in a clone, and return the clone."""
     require("What checks the distributions (scripts/setup-dist.sh)", (ROOT / ".servers" / "dist" / ".ready").exists())
-    return build(tmp_path_factory.mktemp("first") / "clone", 0o022, {"TZ": "UTC", "LC_ALL": "C.UTF-8"})
+    folder = tmp_path_factory.mktemp("first") / "clone"
+    clone(ROOT, folder)
+    (folder / "CHANGELOG.md").write_text(CHANGELOG, encoding="utf-8")
+    run(folder, "git", "commit", "--quiet", "--all", "--message", "Write the changelog")
+    output = run(folder, "scripts/release.sh", VERSION, "dist", TZ="UTC", LC_ALL="C.UTF-8")
+    assert output.endswith(
+        f"git tag --sign v{VERSION} --message 'Version {VERSION}' && git push origin main v{VERSION}\n"
+    )
+    return folder
 
 
-@pytest.mark.timeout(2 * SECONDS)
-def test_one_commit_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    other = build(tmp_path / "another folder" / "funcmcp", 0o077, {"TZ": "Pacific/Chatham", "LC_ALL": "C"})
-    assert digests(other) == digests(built)
+@pytest.fixture(scope="module")
+def built(released: Path) -> Path:
+    """Return the folder of the release."""
+    return released / "dist"
+
+
+def test_the_release_is_a_commit_with_the_version_and_its_changes(released: Path) -> None:
+    assert run(released, "git", "status", "--porcelain") == ""
+    assert run(released, "git", "log", "-1", "--format=%s") == f"Release {VERSION}\n"
+    changed = run(released, "git", "show", "--name-only", "--format=").split()
+    assert set(changed) == {"CHANGELOG.md", *map(str, VERSIONED)}
+    assert run(released, "git", "tag", "--points-at", "HEAD") == ""
+
+
+@pytest.mark.timeout(3 * SECONDS)
+def test_one_commit_gives_the_same_bytes(released: Path, built: Path, tmp_path: Path) -> None:
+    other = tmp_path / "another folder" / "funcmcp"
+    clone(released, other)
+    for script in ("dist.sh", "check-dist.sh"):
+        run(other, f"scripts/{script}", "out", umask=0o077, TZ="Pacific/Chatham", LC_ALL="C")
+    assert digests(other / "out") == digests(built)
 
 
 def test_a_release_has_packages_lists_of_dependencies_digests_and_an_index(built: Path) -> None:
@@ -96,7 +142,7 @@ def test_pages_of_the_index_have_links_with_digests(built: Path) -> None:
 
 def bill_of_materials(built: Path, name: str) -> dict[str, Any]:
     """Return the CycloneDX document of a distribution."""
-    document: dict[str, Any] = json.loads((built / f"{name}-{__version__}.cdx.json").read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads((built / f"{name}-{VERSION}.cdx.json").read_text(encoding="utf-8"))
     return document
 
 
@@ -104,10 +150,10 @@ def bill_of_materials(built: Path, name: str) -> dict[str, Any]:
 def test_the_bill_of_materials_has_what_the_wheel_requires(built: Path, name: str) -> None:
     document = bill_of_materials(built, name)
     root = document["metadata"]["component"]
-    assert (root["name"], root["version"]) == (name.replace("_", "-"), __version__)
+    assert (root["name"], root["version"]) == (name.replace("_", "-"), VERSION)
     components = {canonicalize_name(component["name"]): component for component in document["components"]}
-    with ZipFile(built / f"{name}-{__version__}-py3-none-any.whl") as wheel:
-        metadata = HeaderParser().parsestr(wheel.read(f"{name}-{__version__}.dist-info/METADATA").decode())
+    with ZipFile(built / f"{name}-{VERSION}-py3-none-any.whl") as wheel:
+        metadata = HeaderParser().parsestr(wheel.read(f"{name}-{VERSION}.dist-info/METADATA").decode())
     requirements = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
     required = {
         canonicalize_name(each.name)
