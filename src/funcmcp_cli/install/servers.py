@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,12 +154,8 @@ def _uvx_command(place: Target, text: str, *arguments: str) -> tuple[str, ...]:
 
 def _is_run_by_uvx() -> bool:
     """Return whether uvx runs this command: its interpreter is in the cache of uv, which deletes it at some time."""
-    uv = shutil.which(os.environ.get("UV", ""))
-    if uv is None:
-        return False
-    command = [uv, "cache", "dir"]
-    cache = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603 - uv's own
-    return cache != "" and Path(sys.prefix).resolve().is_relative_to(Path(cache).resolve())
+    folders = Path(sys.prefix).resolve().parents
+    return "UV" in os.environ and any((folder / "CACHEDIR.TAG").is_file() for folder in folders)
 
 
 def uv_program() -> str | None:

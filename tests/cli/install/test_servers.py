@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from funcmcp import __version__
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.servers import read_variables, server_at
-from tests.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SERVER = 'from funcmcp import MCPServer\nmcp = MCPServer("Order Desk, Köln")\n'
 
@@ -48,15 +50,18 @@ def test_a_server_without_a_project_is_run_by_uvx_without_dependencies(project: 
 
 
 def test_an_interpreter_in_the_cache_of_uv_is_that_of_uvx(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    uv = Path(sys.prefix) / "bin" / "uv"
-    require("uv", uv.is_file())
+    """A folder with CACHEDIR.TAG may be deleted (https://bford.info/cachedir/). `uv venv` writes one into its own."""
     (project / "desk_cache.py").write_text(SERVER)
-    monkeypatch.setenv("UV", str(uv))
-    monkeypatch.setenv("UV_CACHE_DIR", str(project / "cache"))
-    assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == sys.executable
+    (project / "cache").mkdir()
+    (project / "cache" / "CACHEDIR.TAG").touch()
+    monkeypatch.setenv("UV", str(project / "uv"))
+    for prefix, program in (("cache", sys.executable), ("cache/archive-v0/x", "uvx"), ("lib", sys.executable)):
+        monkeypatch.setattr(sys, "prefix", str(project / prefix))
+        assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == program
+        assert server_at("desk_cache.py", None, env=[], headers=[], runner="python").command[0] == sys.executable
+    monkeypatch.delenv("UV")
     monkeypatch.setattr(sys, "prefix", str(project / "cache" / "archive-v0" / "x"))
-    assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == "uvx"
-    assert server_at("desk_cache.py", None, env=[], headers=[], runner="python").command[0] == sys.executable
+    assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == sys.executable
 
 
 def test_a_project_of_uv_is_run_by_uv(project: Path) -> None:
