@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import date, datetime, time
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,8 +39,6 @@ OPEN = """
     };
     const pane = page.getByRole("complementary", { name: "Activity" });
 """
-ZONE = ZoneInfo("Europe/Berlin")
-"""The zone of the browser."""
 KEY = "0123456789abcdefKEY"
 
 
@@ -100,7 +99,7 @@ class Desk:
         return [{"name": f"row {number}", "tags": ["a", "b"], "size": {"w": 1, "h": number}} for number in range(count)]
 
 
-@pytest.fixture(scope="module", params=["chromium"])
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
     with running_browser(request.param) as running:
         yield running
@@ -109,12 +108,6 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def desk() -> Desk:
     return Desk()
-
-
-@pytest.fixture(scope="module")
-def url(desk: Desk) -> Iterator[str]:
-    with serving(desk.mcp) as endpoint:
-        yield endpoint
 
 
 class WithoutPolicy:
@@ -134,9 +127,9 @@ class WithoutPolicy:
 
 
 @pytest.fixture(scope="module")
-def open_url(desk: Desk) -> Iterator[str]:
-    """Serve the page for tests that evaluate code in it."""
-    with serving(WithoutPolicy(desk.mcp)) as endpoint:
+def url(browser: Browser, desk: Desk) -> Iterator[str]:
+    app = desk.mcp if browser.name == "chromium" else WithoutPolicy(desk.mcp)
+    with serving(app) as endpoint:
         yield endpoint
 
 
@@ -255,12 +248,15 @@ def test_all_times_are_in_the_zone_of_the_browser(browser: Browser, url: str, de
         {"url": url},
     )
     [seen] = desk.calls
-    today = datetime.now(ZONE).utcoffset()
+    [name] = re.findall(r"Times are in the time zone of this browser, (\S+)\.", text)
+    zone = ZoneInfo(name)
+    assert name == "Europe/Berlin" or browser.name == "firefox"  # which has the zone of the machine
+    today = datetime.now(zone).utcoffset()
     assert (seen["at"].replace(tzinfo=None), seen["at"].utcoffset()) == (time(12, 30), today)
     assert seen["on"].replace(tzinfo=None) == datetime(2027, 7, 4, 12, 30)  # noqa: DTZ001 - the clock on the wall
-    assert seen["on"] == datetime(2027, 7, 4, 12, 30, tzinfo=ZONE)
+    assert seen["on"] == datetime(2027, 7, 4, 12, 30, tzinfo=zone)
     assert (seen["day"], seen["until"]) == (date(2027, 7, 4), time(20, 15))
-    assert text.count("Europe/Berlin") == 1
+    assert text.count(name) == 1
     assert "ormat" not in text
 
 
@@ -321,52 +317,81 @@ def test_the_names_of_features_are_below_their_titles(browser: Browser, url: str
     assert "Take Anything\ntake_anything" in overview
 
 
-def test_the_theme_follows_the_system_until_a_person_chooses(browser: Browser, open_url: str) -> None:
+def test_the_theme_that_a_person_chooses_is_remembered(browser: Browser, url: str) -> None:
+    seen = browser.play(
+        OPEN
+        + """
+        const dark = page.getByRole("button", { name: "Dark", exact: true });
+        const opened = async () => {
+            await page.reload();
+            await page.locator("nav li").first().waitFor();
+        };
+        const look = () => page.evaluate(() => ({
+            theme: document.documentElement.dataset.theme,
+            background: getComputedStyle(document.documentElement).backgroundColor,
+            pressed: document.getElementById("dark").getAttribute("aria-pressed"),
+            stored: localStorage.getItem("funcmcp theme"),
+        }));
+        const seen = [await look()];
+        await dark.click();
+        seen.push(await look());
+        await opened();
+        seen.push(await look());
+        await dark.click();
+        seen.push(await look());
+        await page.evaluate(() => localStorage.setItem("funcmcp theme", "<script>"));
+        await opened();
+        seen.push(await look());
+        return seen;
+        """,
+        {"url": url},
+    )
+    themes = {
+        "light": {"theme": "light", "background": "rgb(248, 248, 246)", "pressed": "false"},
+        "dark": {"theme": "dark", "background": "rgb(20, 23, 26)", "pressed": "true"},
+    }
+    system = seen[0]["theme"]
+    other = {"light": "dark", "dark": "light"}[system]
+    assert seen == [
+        themes[system] | {"stored": None},
+        themes[other] | {"stored": other},
+        themes[other] | {"stored": other},
+        themes[system] | {"stored": None},
+        themes[system] | {"stored": "<script>"},
+    ]
+
+
+def test_the_theme_follows_the_system_until_a_person_chooses(browser: Browser, url: str) -> None:
+    if browser.name == "firefox":
+        pytest.skip("Playwright does not set the color scheme of this Firefox.")
     seen = browser.play(
         OPEN
         + """
         const seen = [];
-        const dark = page.getByRole("button", { name: "Dark", exact: true });
-        const changes = (theme) => page.locator(`html[data-theme=${theme}]`).waitFor();
-        const look = async () => seen.push([
-            await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor),
-            await dark.getAttribute("aria-pressed"),
-            await page.evaluate(() => localStorage.length),
-        ]);
+        const look = async () => seen.push(await page.evaluate(() => document.documentElement.dataset.theme));
+        const system = async (colorScheme) => {
+            await page.emulateMedia({ colorScheme });
+            const isSet = (theme) => matchMedia(`(prefers-color-scheme: ${theme})`).matches;
+            await page.waitForFunction(isSet, colorScheme);
+        };
         await look();
-        await page.emulateMedia({ colorScheme: "dark" });
-        await changes("dark");
+        await system("dark");
+        await page.locator("html[data-theme=dark]").waitFor();
+        await press("Dark");
         await look();
-        await dark.click();
+        await system("light");
         await look();
-        await page.reload();
-        await page.locator("nav li").first().waitFor();
+        await system("dark");
         await look();
-        await page.evaluate(() => localStorage.setItem("funcmcp theme", "<script>"));
-        await page.reload();
-        await page.locator("nav li").first().waitFor();
-        await look();
-        await page.evaluate(() => localStorage.setItem("funcmcp theme", "light"));
-        await page.reload();
-        await page.locator("nav li").first().waitFor();
-        await dark.click();
-        await page.emulateMedia({ colorScheme: "light" });
-        await changes("light");
-        await look();
+        await press("Dark");
+        await system("light");
+        await page.locator("html[data-theme=light]").waitFor();
         return seen;
         """,
-        {"url": open_url},
+        {"url": url},
         colorScheme="light",
     )
-    light, dark = "rgb(248, 248, 246)", "rgb(20, 23, 26)"
-    assert seen == [
-        [light, "false", 0],
-        [dark, "true", 0],
-        [light, "false", 1],
-        [light, "false", 1],
-        [dark, "true", 1],
-        [light, "false", 0],
-    ]
+    assert seen == ["light"] * 4
 
 
 def test_the_protocol_is_beside_the_form(browser: Browser, url: str) -> None:
@@ -391,6 +416,7 @@ def test_the_protocol_is_beside_the_form(browser: Browser, url: str) -> None:
         seen.closed = await pane.isVisible();
         await press("Activity");
         await page.reload();
+        await page.getByRole("heading", { name: "List Rows" }).waitFor();
         await pane.waitFor();
         await page.setViewportSize({ width: 390, height: 844 });
         await pane.waitFor({ state: "hidden" });
@@ -410,19 +436,19 @@ def test_the_protocol_is_beside_the_form(browser: Browser, url: str) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1400, "light"), (1400, "dark")])
-def test_axe_finds_nothing_in_the_controls_and_the_pane(
-    browser: Browser, open_url: str, width: int, scheme: str
-) -> None:
-    """The theme is chosen with the button: the system has the other one."""
+def test_axe_finds_nothing_in_the_controls_and_the_pane(browser: Browser, url: str, width: int, scheme: str) -> None:
+    """Where Playwright can set it, the system has the other theme."""
     seen = browser.play(
         OPEN
         + """
-        await press("Dark");
+        const isOther = await page.locator(`html:not([data-theme=${args.scheme}])`).count();
+        if (isOther) await press("Dark");
         const problems = [];
         const overflow = [];
         const check = async () => {
             problems.push(...await violations(page));
-            overflow.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+            const widths = ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth;
+            overflow.push(await page.locator("html").evaluate(widths));
         };
         await check();
         await tool("take_anything");
@@ -449,7 +475,7 @@ def test_axe_finds_nothing_in_the_controls_and_the_pane(
         const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
         return { problems, overflow: Math.max(...overflow), background };
         """,
-        {"url": open_url, "width": width},
+        {"url": url, "width": width, "scheme": scheme},
         viewport={"width": width, "height": 844},
         colorScheme="light" if scheme == "dark" else "dark",
     )
@@ -499,7 +525,7 @@ def test_a_second_start_drops_the_lists_of_the_first(browser: Browser) -> None:
     mcp = MCPServer("keys", auth=Auth(APIKeys({"ada": KEY}), lists="open"))
     for name in ("a", "b", "c"):
         mcp.tool(name)(lambda: "done")
-    with serving(HeldList(mcp)) as url:
+    with serving(WithoutPolicy(HeldList(mcp))) as url:
         names = browser.play(
             """
             const pane = page.getByRole("complementary", { name: "Activity" });
@@ -528,5 +554,24 @@ def test_sign_in_is_offered_where_it_can_change_something(browser: Browser, url:
     """
     sentence = "This server lists no tool named nosuch."
     assert browser.play(look, {"url": url}) == [False, sentence]
-    with serving(mcp) as with_keys:
+    with serving(WithoutPolicy(mcp)) as with_keys:
         assert browser.play(look, {"url": with_keys}) == [True, f"{sentence} You may have to sign in."]
+
+
+def test_a_call_needs_nothing_that_the_policy_forbids(browser: Browser, desk: Desk) -> None:
+    """The other tests of Firefox are without the policy. Violations of it would be on the console."""
+    desk.calls.clear()
+    with serving(desk.mcp) as url:
+        browser.play(
+            OPEN
+            + """
+            await tool("take_lists");
+            await press("Dark");
+            await call();
+            await pane.getByRole("group", { name: "answer to tools/call" }).waitFor();
+            await press("Activity");
+            await pane.waitFor({ state: "hidden" });
+            """,
+            {"url": url},
+        )
+    assert desk.calls == [{"guests": [], "names": {}, "notes": []}]

@@ -340,6 +340,108 @@ def test_no_schema_and_no_answer_is_too_much_for_the_page(browser: Browser) -> N
     assert seen["note"].startswith("199,")
 
 
+def nested(depth: int, wrap: Any) -> dict[str, Any]:
+    """Return a schema that contains itself many times."""
+    schema: dict[str, Any] = {"type": "string", "title": HTML}
+    for _ in range(depth):
+        schema = wrap(schema)
+    return schema
+
+
+ARRAY: dict[str, Any] = {"type": "array"}
+CONTROLS: dict[str, dict[str, Any]] = {
+    "pair": ARRAY
+    | {
+        "title": HTML,
+        "prefixItems": [
+            {"type": "string", "title": HTML, "description": HTML, "default": HTML},
+            *(None, 7, {"$ref": "#/properties/pair"}, {"const": HTML}, {"$ref": "#/%"}),
+        ],
+        "items": {"title": HTML},
+        "minItems": "many",
+    },
+    "huge": ARRAY | {"prefixItems": [{"type": "string"}] * 10_000},
+    "hundred": ARRAY | {"items": [{"type": "integer"}] * 100, "maxItems": -1},
+    "any": {"title": HTML, "description": HTML, "default": HTML},
+    "object": {"default": {"__proto__": [HTML]}},
+    "boxes": ARRAY | {"title": HTML, "items": {"enum": [HTML, {"__proto__": 1}, "b"]}, "default": [HTML, HTML]},
+    "many": ARRAY | {"items": {"enum": list(range(20_000))}},
+    "at": {"type": "string", "format": "time", "title": HTML, "default": HTML},
+    "on": {"type": "string", "format": "date-time", "default": HTML},
+    "far": {"type": "string", "format": "date-time", "default": "1850-01-01T12:00:00Z"},
+    "objects": nested(200, lambda schema: {"type": "object", "properties": {HTML: schema}, "required": [HTML]}),
+    "arrays": nested(200, lambda schema: ARRAY | {"items": schema, "minItems": 1}),
+    "tuples": nested(200, lambda schema: ARRAY | {"prefixItems": [schema, {}], "minItems": 2}),
+}
+"""Schemas for the controls of the page, in texts that attack, without an end, or with too many parts."""
+ROW = {HTML: [HTML, None, 1], "__proto__": {"__proto__": HTML}, "constructor": HTML, "long": []}
+
+
+class HostileControls(Hostile):
+    """A server with a tool for each of the controls, whose result has 10,000 rows."""
+
+    def _answers(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        if message["method"] == "tools/list":
+            tools = [tool_of(name, {"properties": {name: schema}}) for name, schema in CONTROLS.items()]
+            result: dict[str, Any] = {"tools": tools}
+        elif message["method"] == "tools/call":
+            self.arguments = json.dumps(message["params"]["arguments"]).encode()
+            result = {"content": [], "structuredContent": {"rows": [ROW | {"long": [HTML * 100]}, *[ROW] * 9_999]}}
+        else:
+            return super()._answers(message)
+        return [{"jsonrpc": "2.0", "id": message["id"], "result": result}]
+
+
+def test_no_control_and_no_table_interprets_what_a_server_sends(browser: Browser) -> None:
+    app = HostileControls()
+    with serving(app) as url:
+        seen = browser.play(
+            """
+            const seen = { forms: {}, parts: {} };
+            await page.goto(args.url);
+            for (const name of args.names) {
+                await page.goto(`${args.url}#tool/${name}`);
+                await page.locator("main .subtitle").getByText(name, { exact: true }).waitFor();
+                const form = page.locator("main form");
+                seen.forms[name] = await form.textContent();
+                seen.parts[name] = await form.locator("*").count();
+                await page.getByRole("button", { name: "Edit as JSON" }).click();
+                await page.getByRole("button", { name: "Call", exact: true }).click();
+                await page.locator(".run.done").waitFor();
+            }
+            await page.goto(`${args.url}#tool/any`);
+            const any = page.locator("main form textarea.line");
+            await page.getByRole("button", { name: "Edit as JSON" }).click();
+            seen.any = await any.inputValue();
+            await any.fill('{"__proto__": {"polluted": 1}}');
+            await page.getByRole("button", { name: "Call", exact: true }).click();
+            await page.locator(".run.done").waitFor();
+            const result = page.locator(".result");
+            seen.rows = await result.locator("tr").count();
+            seen.row = await result.locator("tr").nth(1).innerText();
+            await page.locator("aside").getByText("9,800 more").waitFor({ state: "hidden" });
+            seen.state = await page.evaluate(() => ({
+                hacked: window.hacked ?? null,
+                polluted: {}.polluted ?? {}.type ?? null,
+                elements: document.querySelectorAll("main script, aside script, main img, aside img, iframe").length,
+                controls: /[\u200b\\u{e0041}\u061c\u202a-\u202e\u2066-\u2069]/u.test(document.body.textContent),
+            }));
+            return seen;
+            """,
+            {"url": url, "names": list(CONTROLS)},
+        )
+    assert seen["state"] == {"hacked": None, "polluted": None, "elements": 0, "controls": False}
+    for name in ("pair", "any", "boxes", "at", "objects"):
+        assert SHOWN in seen["forms"][name]
+    assert max(seen["parts"].values()) < 15_000
+    assert "As JSON" in seen["forms"]["huge"]
+    assert "Item 100" in seen["forms"]["hundred"]
+    assert seen["any"] == HTML
+    assert json.loads(app.arguments) == {"any": {"__proto__": {"polluted": 1}}}
+    assert seen["rows"] == 201
+    assert seen["row"].startswith(f"{SHOWN}, null, 1\t__proto__: {SHOWN}\t{SHOWN}")
+
+
 MARKED = [
     *(
         "<h2>X</h2>",
