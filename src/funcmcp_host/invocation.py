@@ -206,9 +206,9 @@ def http_trigger(request: FunctionRequest, params: Mapping[str, str]) -> Trigger
 
 
 def http_metadata(request: FunctionRequest, params: Mapping[str, str]) -> dict[str, Value]:
-    """Return the binding data of an HTTP request whose body goes to the worker by HTTP.
+    """Return the binding data of an HTTP request.
 
-    Functions get the headers of the request from here, and not from the HTTP request to the worker.
+    Where the body goes to the worker by HTTP, functions get the headers of the request from here.
     """
     return {
         **{name: Value("string", value) for name, value in params.items()},

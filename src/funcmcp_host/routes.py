@@ -251,13 +251,13 @@ class HTTPTriggers:
         trigger = http_trigger(request, params)
         try:
             inputs = {entry.trigger.parameter: value, **await entry.extras.read(trigger)}
+            invocation = Invocation(entry.function, inputs, http_metadata(request, params))
             worker = await self._worker.available()
             if worker.http_url is not None:
-                invocation = Invocation(entry.function, inputs, http_metadata(request, params))
                 finish = partial(_write_outputs, entry, trigger)
                 proxy = self._proxy = self._proxy or _make_proxy()
                 return await proxy.exchange(worker, invocation, request, body, seconds=self.seconds, finish=finish)
-            outcome = await self._worker.invoke(Invocation(entry.function, inputs), self.seconds)
+            outcome = await self._worker.invoke(invocation, self.seconds)
             response = _response_of(outcome.value)
             await entry.extras.write(trigger, outcome.outputs)
         except _FAILURES as error:

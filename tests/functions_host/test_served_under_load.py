@@ -88,7 +88,11 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        call = json.loads(self.rfile.read(int(self.headers["content-length"])))["params"]["arguments"]
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path == "/record":
+            call = json.loads(json.loads(body["Data"]["context"]))["arguments"]
+        else:
+            call = body["params"]["arguments"]
         with LOCK, open(os.environ["CALLS"], "a") as file:
             file.write(f"{call['number']}\\n")
         if call["kind"] == "crash":
@@ -97,7 +101,8 @@ class Handler(BaseHTTPRequestHandler):
             os.kill(os.getpid(), signal.SIGSTOP)
         time.sleep(0.01)
         text = f"{call['number']} {VERSION}"
-        answer = json.dumps({"result": {"content": [{"type": "text", "text": text}]}}).encode()
+        result = {"content": [{"type": "text", "text": text}]}
+        answer = json.dumps({"ReturnValue": text} if self.path == "/record" else {"result": result}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(answer)))
@@ -131,7 +136,13 @@ def main(context: str) -> str:
     time.sleep(0.01)
     return f"{arguments['number']} {VERSION}"
 """
-FILES = {"python": "function_app.py", "node": "index.js", "handler": "server.py", "rpc": "record/__init__.py"}
+FILES = {
+    "python": "function_app.py",
+    "node": "index.js",
+    "forwarding": "server.py",
+    "invoked": "server.py",
+    "rpc": "record/__init__.py",
+}
 CALLERS = 6
 RECORD = {
     "bindings": [
@@ -151,8 +162,14 @@ def write(folder: Path, kind: str) -> Path:
     folder.mkdir()
     if kind == "rpc":
         return write_function_json(folder, {"record": (RECORD, RPC)})
-    (folder / "host.json").write_text(json.dumps(PROFILE))
     (folder / "server.py").write_text(HANDLER)
+    if kind == "forwarding":
+        (folder / "host.json").write_text(json.dumps(PROFILE))
+        return folder
+    write_function_json(folder, {"record": ({"bindings": RECORD["bindings"][:1]}, "")})
+    handler = {"description": {"defaultExecutablePath": "python", "arguments": ["server.py"]}}
+    (folder / "host.json").write_text(json.dumps({"version": "2.0", "customHandler": handler}))
+    (folder / "local.settings.json").write_text('{"Values": {"FUNCTIONS_WORKER_RUNTIME": "custom"}}')
     return folder
 
 
@@ -160,7 +177,7 @@ def write(folder: Path, kind: str) -> Path:
 async def served(folder: Path, kind: str, calls: Path) -> AsyncIterator[FunctionsHost | CustomHandlerHost]:
     environment, settings = {**os.environ, "CALLS": str(calls)}, SETTINGS
     host: FunctionsHost | CustomHandlerHost
-    if kind == "handler":
+    if kind == "forwarding":
         host = CustomHandlerHost(folder, environment, settings)
     elif kind == "rpc":
         environment |= microsofts_environment(folder)
@@ -254,11 +271,11 @@ async def edit(traffic: Traffic, folder: Path, file: str) -> None:
 
 
 STATUSES = {"crash": {502}, "restart": {502}, "hang": {502, 504}}
-"""By event, the statuses of a custom handler's calls that failed."""
+"""By event, the statuses of calls that failed, of a custom handler that gets requests."""
 
 
 @pytest.mark.parametrize("event", [crash, hang, restart, edit])
-@pytest.mark.parametrize("kind", ["python", "node", "handler", "rpc"])
+@pytest.mark.parametrize("kind", ["python", "node", "forwarding", "invoked", "rpc"])
 async def test_no_call_is_lost_that_had_not_begun(
     kind: str, event: Callable[[Traffic, Path, str], Awaitable[None]], tmp_path: Path
 ) -> None:
@@ -284,7 +301,7 @@ async def test_no_call_is_lost_that_had_not_begun(
     # The process had accepted each call that failed, so it may have begun, and the client reads this.
     assert all(text.endswith(" may have had an effect.") for _, text in traffic.failures.values())
     statuses = {failure.status for failure in traffic.failures.values() if failure is not INCOMPLETE}
-    assert statuses <= (STATUSES.get(event.__name__, set()) if kind == "handler" else {200})
+    assert statuses <= (STATUSES.get(event.__name__, set()) if kind == "forwarding" else {200})
     if kind in {"python", "node"} and event in {crash, hang}:
         # These workers report the begin of a call immediately before the function's first line.
         assert traffic.failures.keys() <= {*begun}

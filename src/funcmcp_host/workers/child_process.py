@@ -109,6 +109,16 @@ class ChildProcess:
             return None
         return self._process.returncode
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether a started process has ended, also if the event loop has not seen it yet. Linux and macOS only."""
+        if self.pid is None:
+            return False
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # another part of this process has waited for it
+            return True
+
     async def start(self, arguments: Sequence[str], *, pass_fds: Sequence[int] = ()) -> None:
         """Start the process.
 

@@ -11,7 +11,8 @@ and read the id in the list of processes, so the stream must also come from a pr
 4. InvocationRequest and -Response for each call, InvocationCancel after its time, and RpcLog from the worker.
 
 The protocol has no acknowledgement for the start of a call. A call counts as begun when its request is written to the
-stream, so after a crash it is never sent to another process. The stream ends, and open calls fail with `WorkerGone`,
+stream, so after a crash it is never sent to another process. Before, the kernel is asked whether the process lives, since
+the end of its stream is seen later. The stream ends, and open calls fail with `WorkerGone`,
 when the process ends, when the worker closes the stream, or when it sends something that is not a message.
 
 WorkerStatusRequest is the ping of workers with the capability WorkerStatus. For others every message is an answer.
@@ -245,7 +246,7 @@ class RpcWorker(ChildWorker[Stream]):
     ) -> Outcome:
         """Call a function; see `SingleWorker`."""
         stream = self._connection
-        if stream is None or not stream.is_connected:
+        if stream is None or not stream.is_connected or self._child.has_ended:
             raise WorkerGone(begun=False)
         function_id = self._ids.get(invocation.function)
         if function_id is None:

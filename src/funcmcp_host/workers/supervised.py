@@ -2,7 +2,7 @@
 
 How it works. `Supervised` owns one process at a time. A task waits for its end and then starts the next one: at once
 the first time, then after 0.1 s, 0.2 s, 0.4 s and so on up to 30 s. A process that has lived for a minute resets the
-delay. Meanwhile calls wait.
+delay. Meanwhile calls wait, and their time does not run out.
 
 A call whose process ends fails if the process had begun with it, because it may have had an effect. Otherwise the next
 process gets it. A call past its time is cancelled. If the process then does not answer a ping, it hangs and is ended; a
@@ -120,7 +120,10 @@ class Supervised:
         deadline = loop.time() + limit
         was_blocked = False
         while True:
-            worker = self._worker or await self._wait_for_worker()
+            worker = self._worker
+            if worker is None:
+                worker = await self._wait_for_worker()
+                deadline = loop.time() + limit  # the time of a call does not run out while there is no process
             if worker in self._checks:  # it may hang
                 await self._end_if_blocked(worker)
                 deadline = loop.time() + limit

@@ -19,6 +19,11 @@ _PROGRAM = "import sys; sys.argv[11:] = []; from azure_functions_worker.main imp
 
 MICROSOFTS_COMMAND = shlex.join([sys.executable, "-c", _PROGRAM])
 
+_WITH_NEW_LIBRARY = f"import sys, google.protobuf; sys.path.append(sys.path.pop(1)); {_PROGRAM}"
+"""The program with its own protobuf, and with the azure-functions of the tests, which other libraries need."""
+
+MICROSOFTS_COMMAND_WITH_NEW_LIBRARY = shlex.join([sys.executable, "-c", _WITH_NEW_LIBRARY])
+
 
 def microsofts_environment(folder: Path) -> dict[str, str]:
     """Return the variables that the worker needs for an app, or skip the test (fail in CI)."""

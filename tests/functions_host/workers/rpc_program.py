@@ -310,6 +310,8 @@ def main() -> None:
     options.worker_id = options.workerId
     if SCENARIO == "never":
         time.sleep(60)
+    if SCENARIO == "late":
+        time.sleep(2.5)
     if SCENARIO == "exit":
         sys.exit("No runtime here.")
     Program(options).run()

@@ -302,6 +302,39 @@ async def test_a_worker_that_is_killed_is_started_again(tmp_path: Path) -> None:
         await supervised.aclose()
 
 
+async def test_a_call_after_the_end_of_the_process_goes_to_the_next_one(tmp_path: Path) -> None:
+    supervised = Supervised(lambda: make(tmp_path), QUICK)
+    await supervised.start()
+    try:
+        worker, pid = supervised._worker, supervised.pid
+        assert isinstance(worker, RpcWorker)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        while not worker._child.has_ended:
+            time.sleep(0.01)  # noqa: ASYNC251 - the event loop must not see the end of the stream
+        assert worker._connection is not None
+        assert worker._connection.is_connected
+        outcome = await supervised.invoke(invocation("print"), PATIENCE)
+        assert outcome.value.data == str(supervised.pid) != str(pid)
+    finally:
+        await supervised.aclose()
+
+
+async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(tmp_path: Path) -> None:
+    scenarios = iter(["", "late"])
+    policy = RestartPolicy(wait_seconds=PATIENCE)
+    supervised = Supervised(lambda: make(tmp_path, next(scenarios), start_seconds=PATIENCE), policy)
+    await supervised.start()
+    try:
+        assert supervised.pid is not None
+        os.kill(supervised.pid, signal.SIGKILL)
+        while supervised.pid is not None:  # noqa: ASYNC110 - the supervisor has no event for it
+            await asyncio.sleep(0.01)
+        assert (await supervised.invoke(invocation("print"), 2)).value.data == str(supervised.pid)
+    finally:
+        await supervised.aclose()
+
+
 @pytest.mark.parametrize("scenario", ["", "plain"])
 async def test_a_worker_that_hangs_is_ended_after_a_call(scenario: str, tmp_path: Path) -> None:
     supervised = Supervised(lambda: make(tmp_path, scenario), QUICK)

@@ -184,6 +184,15 @@ async def test_the_next_start_takes_nothing_of_the_time_of_a_call(folder: Path) 
         assert await behind == str(worker.pid)
 
 
+async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(folder: Path) -> None:
+    async with supervised(folder) as worker:
+        code = folder / "function_app.py"
+        code.write_text("import time\ntime.sleep(2.5)\n" + code.read_text())
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        assert await call(worker, "pid", seconds=2) == str(worker.pid)
+
+
 async def test_large_calls_that_a_blocked_process_does_not_read_go_to_the_next_one(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
