@@ -11,9 +11,9 @@ and read the id in the list of processes, so the stream must also come from a pr
 4. InvocationRequest and -Response for each call, InvocationCancel after its time, and RpcLog from the worker.
 
 The protocol has no acknowledgement for the start of a call. A call counts as begun when its request is written to the
-stream, so after a crash it is never sent to another process. Before, the kernel is asked whether the process lives, since
-the end of its stream is seen later. The stream ends, and open calls fail with `WorkerGone`,
-when the process ends, when the worker closes the stream, or when it sends something that is not a message.
+stream, so after a crash it is never sent to another process. Before, the kernel is asked whether the process lives,
+since the end of its stream is seen later. The stream ends, and open calls fail with `WorkerGone`, when the process
+ends, when the worker closes the stream, or when it sends something that is not a message.
 
 WorkerStatusRequest is the ping of workers with the capability WorkerStatus. For others every message is an answer.
 

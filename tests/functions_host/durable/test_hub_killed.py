@@ -44,6 +44,7 @@ import time
 import uuid
 
 import azure.durable_functions as df
+import azure.functions as func
 """
 STEPS = """
 def steps(context):
@@ -53,8 +54,6 @@ def steps(context):
     return [first, second, third]
 """
 APP = f"""{IMPORTS}
-import azure.functions as func
-
 app = df.DFApp(http_auth_level=func.AuthLevel.ANONYMOUS)
 
 
@@ -63,27 +62,29 @@ def note(name):{ACTIVITY}
 
 @app.orchestration_trigger(context_name="context"){STEPS}
 
-@app.mcp_tool_trigger(arg_name="context", tool_name="start", description="Start", tool_properties="[]")
+@app.route(route="start")
 @app.durable_client_input(client_name="client")
-async def start(context: str, client) -> str:
-    return await client.start_new("steps")
+async def start(req: func.HttpRequest, client) -> func.HttpResponse:
+    return func.HttpResponse(await client.start_new("steps"))
 """
-FUNCTIONS = {
-    "note": ("activityTrigger", "name", f"{IMPORTS}\ndef main(name: str) -> str:{ACTIVITY}"),
-    "steps": ("orchestrationTrigger", "context", f"{IMPORTS}{STEPS}\nmain = df.Orchestrator.create(steps)\n"),
-    "start": (
-        "mcpToolTrigger",
-        "context",
-        f"{IMPORTS}\nasync def main(context: str, client: str) -> str:\n"
-        "    return await df.DurableOrchestrationClient(client).start_new('steps')\n",
+START = f"""{IMPORTS}
+async def main(req: func.HttpRequest, client: str) -> func.HttpResponse:
+    return func.HttpResponse(await df.DurableOrchestrationClient(client).start_new("steps"))
+"""
+FUNCTIONS: dict[str, tuple[str, list[dict[str, str]]]] = {
+    "note": (f"{IMPORTS}\ndef main(name: str) -> str:{ACTIVITY}", [{"name": "name", "type": "activityTrigger"}]),
+    "steps": (
+        f"{IMPORTS}{STEPS}\nmain = df.Orchestrator.create(steps)\n",
+        [{"name": "context", "type": "orchestrationTrigger"}],
     ),
-}
-EXTRAS: dict[str, list[dict[str, str]]] = {
-    "start": [
-        {"name": "client", "type": "durableClient", "direction": "in"},
-        # The worker of 2020 takes a return value for this binding only; the host sends it to the client as well.
-        {"name": "$return", "type": "queue", "direction": "out", "queueName": "started", "connection": "Files"},
-    ]
+    "start": (
+        START,
+        [
+            {"name": "req", "type": "httpTrigger", "authLevel": "anonymous"},
+            {"name": "client", "type": "durableClient"},
+            {"name": "$return", "type": "http", "direction": "out"},
+        ],
+    ),
 }
 
 
@@ -94,20 +95,9 @@ def python_app(folder: Path) -> tuple[list[str], dict[str, str]]:
 
 def rpc_app(folder: Path) -> tuple[list[str], dict[str, str]]:
     folder.mkdir()
-    definitions = {
-        name: ({"bindings": [{"name": parameter, "type": kind, "toolName": name}, *EXTRAS.get(name, ())]}, code)
-        for name, (kind, parameter, code) in FUNCTIONS.items()
-    }
+    definitions = {name: ({"bindings": bindings}, code) for name, (code, bindings) in FUNCTIONS.items()}
     write_function_json(folder, definitions)
     return ["--worker", MICROSOFTS_COMMAND_WITH_NEW_LIBRARY], microsofts_environment(folder)
-
-
-def call(url: str, tool: str) -> str:
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
-    answer = httpx2.post(url, json=request, headers={"accept": "*/*"}, timeout=PATIENCE).json()
-    text: str = answer["result"]["content"][0]["text"]
-    assert not answer["result"].get("isError"), text
-    return text
 
 
 def lines_of(calls: Path, count: int) -> list[str]:
@@ -121,11 +111,11 @@ def lines_of(calls: Path, count: int) -> list[str]:
     raise AssertionError(f"{calls} has fewer than {count} lines.")
 
 
-def status_of(process: Running, endpoint: str, instance: str) -> dict[str, Any]:
+def status_of(process: Running, origin: str, instance: str) -> dict[str, Any]:
     """Wait for the end of an instance; return its state."""
-    url = endpoint.replace("webhooks/mcp", f"webhooks/durabletask/instances/{instance}")
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
+        url = f"{origin}/runtime/webhooks/durabletask/instances/{instance}"
         status: dict[str, Any] = httpx2.get(url, timeout=PATIENCE).json()
         if status["runtimeStatus"] in {"Completed", "Failed"}:
             return status
@@ -143,13 +133,14 @@ def test_an_orchestration_goes_on_after_its_host_was_killed(
     command = [*FUNCMCP, "host", str(tmp_path / "app"), "--port", "0", *options]
     environment = {**variables, "CALLS": str(calls)}
     with running(command, env=environment) as process:
-        instance = call(process.endpoint(), "start")
+        started = httpx2.post(f"{process.endpoint()}/api/start", timeout=PATIENCE)
+        assert started.status_code == 200, process.output
         before = lines_of(calls, 2)
         os.kill(process.process.pid, signal.SIGKILL)
         process.ended()
     (tmp_path / "calls.go").touch()
     with running(command, env=environment) as process:
-        status = status_of(process, process.endpoint(), instance)
+        status = status_of(process, process.endpoint(), started.text)
     after = lines_of(calls, 4)
     assert [line.partition(" ")[0] for line in after] == ["first", "second", "second", "third"]
     assert after[:2] == before

@@ -48,7 +48,8 @@ async def serve(name: str, options: argparse.Namespace) -> None:
     library = importlib.import_module(f"{name}.handle_event")
     protos = importlib.import_module("protos.FunctionRpc_pb2")
     unlimited = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
-    async with grpc.aio.insecure_channel(options.functions_uri.removeprefix("http://").strip("/"), unlimited) as channel:
+    address = options.functions_uri.removeprefix("http://").strip("/")
+    async with grpc.aio.insecure_channel(address, unlimited) as channel:
         stream = channel.stream_stream(
             _METHOD, protos.StreamingMessage.SerializeToString, protos.StreamingMessage.FromString
         )()

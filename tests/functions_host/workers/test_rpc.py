@@ -326,9 +326,10 @@ async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(tmp_pa
     supervised = Supervised(lambda: make(tmp_path, next(scenarios), start_seconds=PATIENCE), policy)
     await supervised.start()
     try:
-        assert supervised.pid is not None
-        os.kill(supervised.pid, signal.SIGKILL)
-        while supervised.pid is not None:  # noqa: ASYNC110 - the supervisor has no event for it
+        pid = supervised.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        while supervised.pid == pid:  # noqa: ASYNC110 - the supervisor has no event for it
             await asyncio.sleep(0.01)
         assert (await supervised.invoke(invocation("print"), 2)).value.data == str(supervised.pid)
     finally:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.every_python("azure-functions-runtime needs Python 3.13.")
 
 RUNTIME = Path(__file__).with_name("rpc_runtime.py")
+RUNTIME_PYTHON: tuple[int, int] = (3, 13)
 POLICY = RestartPolicy(ping_seconds=PATIENCE, wait_seconds=PATIENCE)
 MEBIBYTES = 6
 """Above the limit of 4 MiB that gRPC has by default."""
@@ -94,7 +95,7 @@ class Published(NamedTuple):
         """Its command line; the test is skipped where it is not installed."""
         if not self.module:
             return MICROSOFTS_COMMAND
-        if sys.version_info < (3, 13):
+        if sys.version_info[:2] < RUNTIME_PYTHON:
             pytest.skip(f"{self.package} needs Python 3.13.")
         packages = Path(sys.prefix) / "function-worker"
         is_there = importlib.util.find_spec(self.module) is not None or (packages / self.module).exists()
