@@ -9,11 +9,7 @@ from funcmcp._state.keys import PLATFORM_VARIABLES
 from funcmcp._state.seal import KEY_BYTES
 from funcmcp_cli.doctor import app_checks, file_checks, sign_in_checks, task_checks
 from funcmcp_cli.doctor.deployed_files import check_deployed_files
-from funcmcp_cli.doctor.foreign_checks import (
-    examine_custom_handler,
-    examine_other_language,
-    examine_without_code,
-)
+from funcmcp_cli.doctor.foreign_checks import examine_custom_handler, examine_other_language
 from funcmcp_cli.doctor.project import Finding, Project, read_project
 from funcmcp_cli.doctor.rule_checks import check_rules
 from funcmcp_cli.doctor.start_checks import (
@@ -76,7 +72,7 @@ def examine(folder: Path) -> list[Finding]:
         if language is not None and (folder / "host.json").is_file():
             return examine_other_language(folder, language)
         if (folder / "host.json").is_file():
-            return examine_without_code(folder)
+            return examine_function_app(folder)  # says why the language is unknown, as `funcmcp host` does
     project = read_project(folder, _defaults(folder))
     signs_in = project.has_auth if project.code.servers else None
     app = read_app(folder, project.code.functions, signs_in=signs_in)

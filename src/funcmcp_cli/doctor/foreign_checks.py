@@ -49,14 +49,6 @@ def examine_other_language(folder: Path, language: str) -> list[Finding]:
     return [*findings, *check_ignore_files(project, _SETTINGS)]
 
 
-def examine_without_code(folder: Path) -> list[Finding]:
-    """Return the findings about a folder with a host.json in which no file is the code of an app."""
-    project = read_files(folder)
-    text = "is missing. Name the folder that has it, or write a project with `funcmcp new DIR`."
-    code = Finding("error", project.code_file.name, text)
-    return [*_check_files(project), *check_ignore_files(project, _SETTINGS), code]
-
-
 def _check_files(project: Project) -> Iterator[Finding]:
     yield from check_host(project)
     yield from check_settings(project)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _SUBJECT = "the app"
 _NOT_SERVED = "is not served here."
-_ADVICE = " Run it with Azure Functions Core Tools, or access the service in the function's own code."
+_ADVICE = "Run it with Azure Functions Core Tools"
+_BINDING_ADVICE = f"{_ADVICE}, or access the service in the function's own code"
 
 
 def is_plain_function_app(folder: Path) -> bool:
@@ -89,9 +90,8 @@ def _findings(host: FunctionsHost) -> Iterator[Finding]:
     if host.feature_count:
         yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
     elif host.http_count:
-        yield Finding(
-            "warning", _SUBJECT, f"has no MCP triggers. Whether its {host.summary} serve MCP is not examined."
-        )
+        text = f"has no MCP triggers, but {host.summary}. It is not examined whether MCP is served there."
+        yield Finding("warning", _SUBJECT, text)
     else:
         yield Finding(
             "error",
@@ -105,7 +105,8 @@ def _finding(left_out: LeftOut, *, is_mcp: bool) -> Finding:
     reason = left_out.reason
     is_of_azure = reason.endswith(_NOT_SERVED)
     if is_of_azure:
-        reason += _ADVICE
+        advice = _ADVICE if reason.startswith("Its trigger ") else _BINDING_ADVICE
+        reason = f"{reason} {advice}."
     if left_out.is_listed:
         return Finding("error", left_out.function, f"is listed, but each call answers with an error. {reason}")
     return Finding("error" if is_mcp and not is_of_azure else "warning", left_out.function, f"is left out. {reason}")

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
 from funcmcp._objects.mappings import without_none
@@ -162,7 +162,7 @@ def _is_function_app(node: cst.BaseExpression) -> bool:
 
 
 class _Rewriter(cst.CSTTransformer):
-    METADATA_DEPENDENCIES = (PositionProvider,)
+    METADATA_DEPENDENCIES = (ParentNodeProvider, PositionProvider)
 
     def __init__(self, file: str, module: cst.Module, app: str) -> None:
         super().__init__()
@@ -185,7 +185,20 @@ class _Rewriter(cst.CSTTransformer):
         if isinstance(node.func, cst.Call) and _is_trigger(node.func):
             name = (dotted(node.args[0].value) if node.args else "") or "a function"
             text = "its trigger is called, and is not a decorator; write it with @ above the function"
+            if self.may_run_again(node):
+                text = (
+                    "its trigger is called in a loop or in a function, so this line may make several tools; "
+                    "write a function with a decorator for each of them"
+                )
             self.note(node, "missing", f"{name} stays a function of Azure's: {text}")
+
+    def may_run_again(self, node: cst.CSTNode) -> bool:
+        """Return whether code is in a loop, a comprehension or a function."""
+        while not isinstance(node, cst.Module):
+            node = self.get_metadata(ParentNodeProvider, node)
+            if isinstance(node, cst.For | cst.While | cst.BaseComp | cst.FunctionDef | cst.Lambda):
+                return True
+        return False
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         calls = [decorator.decorator for decorator in updated_node.decorators]
@@ -294,11 +307,22 @@ class _Rewriter(cst.CSTTransformer):
         if self.app and name == self.app:
             return
         value = self.variables.get(name)
-        if isinstance(value, cst.Call) and dotted(value.func).rpartition(".")[2] == "Blueprint":
+        if value is None:
+            raise UnknownValueError(
+                "its app is not a FunctionApp of this file; move it to the file that creates the app"
+            )
+        maker = dotted(value.func).rpartition(".")[2] if isinstance(value, cst.Call) else ""
+        if maker == "Blueprint":
             raise UnknownValueError(
                 "its app is a Blueprint; write it with a MCPServer of this file, and mount that in the file of the app"
             )
-        raise UnknownValueError("its app is not a FunctionApp of this file; move it to the file that creates the app")
+        if _is_function_app(value):
+            raise UnknownValueError("this file creates several function apps; move its app to a file of its own")
+        made = f"{maker}(...)" if maker else "another expression"
+        raise UnknownValueError(
+            f"its app is made by {made}, which migrate does not know; "
+            "make it a FunctionApp, or write the function with a MCPServer of this file"
+        )
 
     def typed_tool(self, node: cst.FunctionDef, calls: Sequence[cst.BaseExpression]) -> cst.FunctionDef:
         """Return the function for ``@app.mcp_tool()``, whose parameters are the arguments."""

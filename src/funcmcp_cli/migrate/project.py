@@ -139,7 +139,7 @@ def read_project(path: Path) -> ProjectFiles:
     root = path if path.is_dir() else path.parent
     files = _files(path)
     if not files:
-        raise Failure(f"{path} has no Python files.")
+        raise Failure(f"{path.resolve()} has no Python files.")
     project = ProjectFiles([], [], [])
     for file in files:
         name = str(file.relative_to(root))

@@ -9,13 +9,14 @@ from funcmcp_host.app_rules.handler_rules import forwarding, invoked_functions, 
 from funcmcp_host.app_rules.rule import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from funcmcp_host.app_rules.model import App, AppFunction
     from funcmcp_host.app_rules.rule import Faults
 
 _ANONYMOUS = "anonymous"
 _WEBHOOK = "webhookAuthorizationLevel"
+_MAX_NAMES = 10
 _LEVELS = "https://learn.microsoft.com/azure/azure-functions/functions-bindings-http-webhook-trigger#http-auth"
 
 
@@ -89,15 +90,27 @@ def _open_handler(app: App) -> Faults:
     if not app.has_custom_handler or app.signs_in:
         return
     levels = without(levels_of(app), _WEBHOOK)  # another rule's
-    places = sorted(place for place, level in levels.items() if level == _ANONYMOUS)
+    places = [place for place, level in levels.items() if level == _ANONYMOUS]
     if places:
-        yield "access", f"needs no key ({', '.join(places)}: anonymous). {_remark(app)}"
+        yield "access", f"needs no key ({_listed(places)}: anonymous). {_remark(app)}"
 
 
 def _open_endpoints(app: App) -> Faults:
-    for function in _http_endpoints(app):
-        if _level(function) == _ANONYMOUS and not app.signs_in and not _requires_tokens(app, function):
-            yield "access", f"needs no key ({function.name}: anonymous). {_remark(app)}"
+    if app.signs_in:
+        return
+    names = [
+        function.name
+        for function in _http_endpoints(app)
+        if _level(function) == _ANONYMOUS and not _requires_tokens(app, function)
+    ]
+    if names:
+        yield "access", f"needs no key ({_listed(names)}: anonymous). {_remark(app)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the names, sorted, or the first ones and how many there are beside them."""
+    text = ", ".join(sorted(names)[:_MAX_NAMES])
+    return f"{text} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else text
 
 
 def _remark(app: App) -> str:

@@ -639,10 +639,13 @@ def missing_module_advice(name: str) -> str:
     if "." in name and os.path.isdir(os.path.join(os.getcwd(), package)):
         return ". Correct the import: the app has no such module"
     folder = os.path.join(os.getcwd(), ".venv")
-    return (
-        f". Run pip install -r requirements.txt into {folder}, after you have added the package if it is not listed "
-        "there, or correct the import if the module is the app's own"
+    install = (
+        f"Run pip install -r requirements.txt into {folder}, after you have added the package if it is not listed there"
     )
+    if not os.path.isfile("requirements.txt"):
+        file = "pyproject.toml" if os.path.isfile("pyproject.toml") else "requirements.txt"
+        install = f"Install its package into {folder}, and list it in {file}"
+    return f". {install}, or correct the import if the module is the app's own"
 
 
 def make_engine(choice: str) -> Engine:

@@ -314,8 +314,9 @@ def test_an_app_of_the_older_model_is_not_examined(tmp_path: Path) -> None:
 def test_a_folder_without_the_code_of_an_app_needs_no_funcmcp(tmp_path: Path) -> None:
     files = {"host.json": {"version": "2.0"}, "requirements.txt": "fastmcp", "local.settings.json": SETTINGS}
     folder = write(tmp_path, {**files, ".gitignore": "local.settings.json"})
-    text = "is missing. Name the folder that has it, or write a project with `funcmcp new DIR`."
-    assert faults(folder) == [f"error function_app.py: {text}"]
+    write(tmp_path, {".funcignore": "local.settings.json"})
+    text = f"can't be served. {folder} has no function_app.py. Name the folder that has it."
+    assert faults(folder) == [f"error the app: {text}"]
     write(tmp_path, {"requirements.txt": "funcmcp-slim[azure]>=0.1"})
     assert "error the code: cannot be imported: function_app.py is missing." in faults(folder)
 
@@ -401,8 +402,8 @@ def test_an_app_with_http_triggers_alone_is_not_called_empty(tmp_path: Path) -> 
     code = f"import azure.functions as func\napp = func.FunctionApp()\n\n{route}"
     folder = write(tmp_path, plain(**{"function_app.py": code}))
     (fault,) = faults(folder)
-    assert fault.startswith("warning the app: has no MCP triggers. Whether its 1 HTTP trigger")
-    assert fault.endswith("serve MCP is not examined.")
+    assert fault.startswith("warning the app: has no MCP triggers, but 1 HTTP trigger")
+    assert fault.endswith("It is not examined whether MCP is served there.")
 
 
 def test_the_service_of_azure_yaml_is_examined(tmp_path: Path) -> None:

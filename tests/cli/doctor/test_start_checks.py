@@ -60,6 +60,7 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
     result = funcmcp("doctor", str(write_app(tmp_path, APP)))
     assert result.returncode == 1
     by_subject = rows(tmp_path)
+    tools = "Run it with Azure Functions Core Tools."
     advice = "Run it with Azure Functions Core Tools, or access the service in the function's own code."
     assert by_subject["document"] == (
         "error",
@@ -72,7 +73,7 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
             "Its binding blob 'file': The app setting 'BOX' is not set. Put it into local.settings.json."
         ),
     )
-    assert by_subject["tick"] == ("warning", f"is left out. Its trigger timerTrigger is not served here. {advice}")
+    assert by_subject["tick"] == ("warning", f"is left out. Its trigger timerTrigger is not served here. {tools}")
     level, text = by_subject["the app"]
     assert level == "ok"
     assert text.startswith("is served by `funcmcp host` with 3 tools (Python ")
@@ -91,7 +92,12 @@ def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
     folder = write_app(tmp_path, "import nothing_of_this_name\n")
     level, text = rows(folder)["the app"]
     assert level == "error"
-    assert "No module named 'nothing_of_this_name'. Run pip install -r requirements.txt into" in text
+    assert f"No module named 'nothing_of_this_name'. Install its package into {folder}/.venv, and list it in " in text
+    assert "requirements.txt, or correct the import" in text
+    (folder / "pyproject.toml").write_text("")
+    assert "and list it in pyproject.toml, or correct" in rows(folder)["the app"][1]
+    (folder / "requirements.txt").write_text("")
+    assert "Run pip install -r requirements.txt into" in rows(folder)["the app"][1]
     (folder / "host.json").write_text("{")
     assert rows(folder)["the app"][1].startswith("can't be served. host.json, line 1, column 2: ")
     (folder / "host.json").write_text("{}")
@@ -103,6 +109,47 @@ def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
             "Register one in function_app.py (a Blueprint with app.register_functions), or in main of package.json."
         ),
     )
+
+
+HTTP = """
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.route("mcp", auth_level=func.AuthLevel.ANONYMOUS)
+def mcp(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("{}")
+"""
+
+
+def test_an_app_with_an_http_trigger_only(tmp_path: Path) -> None:
+    level, text = rows(write_app(tmp_path, HTTP))["the app"]
+    assert level == "warning"
+    assert text.startswith("has no MCP triggers, but 1 HTTP trigger (Python ")
+    assert text.endswith("). It is not examined whether MCP is served there.")
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({"src/functions/api.ts": "", "build.mjs": ""}, "The language of {} is unknown. Set FUNCTIONS_WORKER_RUNTIME"),
+        ({"local.settings.json": '{"Values": {"FUNCTIONS_WORKER_RUNTIME": "python"}}'}, "{} has no function_app.py."),
+        ({"requirements.txt": ""}, "The language of {} is unknown."),
+    ],
+)
+def test_a_folder_without_known_code_is_judged_as_the_host_does(
+    files: dict[str, str], text: str, tmp_path: Path
+) -> None:
+    for name, content in {"host.json": '{"version": "2.0"}', **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    findings = rows(tmp_path)
+    level, shown = findings["the app"]
+    assert (level, shown.startswith(f"can't be served. {text.format(tmp_path)}")) == ("error", True)
+    assert not {"Python", "azure.yaml", "requirements.txt", "the code"} & findings.keys()
+    host = funcmcp("host", str(tmp_path))
+    assert " ".join(host.stderr.split()) == shown.removeprefix("can't be served. ")
 
 
 @pytest.mark.parametrize("name", ["FUNCMCP_HOST_KEYS", "FUNCMCP_KEYS"])

@@ -190,6 +190,9 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
          "it uses c other than by json.loads(c)"),
         ("from tools import f\n\napp.generic_trigger(arg_name='c', type='mcpToolTrigger', toolName='t')(f)",
          "its trigger is called, and is not a decorator"),
+        ("for f in load():\n    app.mcp_tool()(f)", "in a loop or in a function, so this line may make several tools"),
+        ("def register(f):\n    app.mcp_tool()(f)", "write a function with a decorator for each of them"),
+        ("[app.mcp_tool()(f) for f in load()]", "this line may make several tools"),
     ],
 )  # fmt: skip
 def test_a_function_that_cannot_be_rewritten_stays(tmp_path: Path, code: str, reason: str) -> None:
@@ -210,6 +213,24 @@ def test_a_function_of_an_imported_app_is_reported_and_one_of_durable_functions_
     assert [change.name for change in plan.changes] == ["main.py"]
     reason = "its app is not a FunctionApp of this file; move it to the file that creates the app"
     assert [note.text for note in plan.notes if note.level == "missing"] == [f"f stays a function of Azure's: {reason}"]
+
+
+@pytest.mark.parametrize(
+    ("apps", "reason"),
+    [
+        ("app = McpApp()", "its app is made by McpApp(...), which migrate does not know; make it a FunctionApp, or"),
+        ("app = apps.make(1)", "its app is made by make(...), which migrate does not know;"),
+        ("app = APPS[0]", "its app is made by another expression, which migrate does not know;"),
+        ("app = func.FunctionApp()\nother = func.FunctionApp()", "this file creates several function apps;"),
+    ],
+)
+def test_an_app_of_the_file_that_is_not_known_is_named(tmp_path: Path, apps: str, reason: str) -> None:
+    (tmp_path / "function_app.py").write_text(f"{apps}\n\n\n@app.mcp_tool()\ndef f(a: int): ...\n")
+    plan = plan_migration(tmp_path)
+    assert plan.changes == []
+    (note,) = plan.notes
+    assert note.level == "missing"
+    assert note.text.startswith(f"f stays a function of Azure's: {reason}")
 
 
 def test_an_orchestration_points_to_tasks(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_requirements_are_reported_with_their_lines(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_and_a_missing_path_are_failures(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="has no Python files"):
+    with pytest.raises(Failure, match=f"{tmp_path} has no Python files"):
         plan_migration(tmp_path)
     with pytest.raises(Failure, match="does not exist"):
         plan_migration(tmp_path / "missing")

@@ -154,6 +154,21 @@ def test_an_anonymous_endpoint_is_open_unless_the_server_asks_callers_to_sign_in
     assert found(tmp_path, {**trigger, "methods": ["GET"]}) == []
 
 
+@pytest.mark.parametrize(
+    ("count", "names"),
+    [
+        (2, "f0, f1"),
+        (10, "f0, f1, f2, f3, f4, f5, f6, f7, f8, f9"),
+        (12, "f0, f1, f10, f11, f2, f3, f4, f5, f6, f7 and 2 more"),
+    ],
+)
+def test_open_endpoints_are_in_one_line(count: int, names: str, tmp_path: Path) -> None:
+    (tmp_path / "host.json").write_text(json.dumps({"version": "2.0", "extensionBundle": BUNDLE}))
+    [breach] = breaches_of(read_app(tmp_path, {f"f{number}": [HTTP] for number in range(count)}))
+    assert breach.subject == "access"
+    assert breach.text.startswith(f"needs no key ({names}: anonymous). ")
+
+
 def test_http_triggers_beside_mcp_triggers_may_be_anonymous(tmp_path: Path) -> None:
     (tmp_path / "host.json").write_text(json.dumps({"version": "2.0", "extensionBundle": BUNDLE}))
     assert breaches_of(read_app(tmp_path, {"f": [HTTP], "g": [TOOL]})) == []

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
 _REFUSED_ORIGIN = (
-    "This Origin is not allowed; list it in HTTPOptions(allowed_origins=), or in the host's CORS settings, if it is "
-    "yours."
+    "This Origin is not allowed. If it is yours, list it in HTTPOptions(allowed_origins=), with funcmcp host --cors, "
+    "or in the CORS settings of Azure."
 )
 _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
@@ -94,8 +94,8 @@ class OriginCheck:
         """Log that a Host is refused, once in a minute: it may be a name that the operator has not listed."""
         self._refused.write(
             "A request is refused with 421, because its Host '%s' is not allowed. If it is a name of this server, list "
-            "it in HTTPOptions(allowed_hosts=), or with --allowed-host. If a proxy or an ingress has put it there, let "
-            "that pass on the Host of the client. See docs/deploy/proxies.md.",
+            "it in HTTPOptions(allowed_hosts=), in FUNCMCP_ALLOWED_HOSTS, or with --allowed-host. If a proxy or an "
+            "ingress has put it there, let that pass on the Host of the client. See docs/deploy/proxies.md.",
             quote(_text(host), _MAX_LOGGED),
         )
 
