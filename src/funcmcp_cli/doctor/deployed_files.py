@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import posixpath
 import re
 from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
@@ -36,8 +37,8 @@ def check_deployed_files(project: Project) -> Iterator[Finding]:
     """Check that .funcignore does not exclude files that the app needs."""
     text = project.text_of(".funcignore")
     if is_file(project.code_file):
-        code_file = os.path.relpath(project.code_file, project.folder)
-        needed = ["requirements.txt", *imported_files(project.folder, PurePosixPath(code_file).as_posix())]
+        code_file = Path(os.path.relpath(project.code_file, project.folder)).as_posix()
+        needed = ["requirements.txt", *imported_files(project.folder, code_file)]
     else:
         needed = ["package.json", *_node_files(project.folder)]
     excluded_by: dict[str, list[str]] = {}
@@ -143,11 +144,11 @@ def _node_imports(folder: Path, file: str) -> Iterator[str]:
     except (OSError, ValueError):
         return
     for name in _NODE_IMPORT.findall(text):
-        path = os.path.normpath(PurePosixPath(file).parent / name)
+        path = posixpath.normpath(f"{PurePosixPath(file).parent}/{name}")
         candidates = [f"{path}{ending}" for ending in _NODE_ENDINGS]
         found = next((path for path in candidates if is_file(folder / path)), None)
         if found is not None and not found.startswith(".."):
-            yield PurePosixPath(found).as_posix()
+            yield found
 
 
 def _some(paths: Sequence[str]) -> str:
