@@ -29,6 +29,7 @@ import httptools
 from funcmcp._client.errors import ConnectionFailedError
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ClientError
+from funcmcp._protocol.http_rules import WITHOUT_LENGTH
 from funcmcp._text.visible import visible_url
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import EVENT_STREAM
@@ -50,8 +51,6 @@ _FIRST_FINAL = 200
 _PORTS = {"http": 80, "https": 443}
 _PART_BYTES = 256
 """Bytes that each part of a body counts in addition to its length: a server may send every byte as its own chunk."""
-
-_WITHOUT_BODY = frozenset({204, 304})
 
 
 def goes_directly(url: httpx2.URL) -> bool:
@@ -426,7 +425,7 @@ class _Response:
         self._has_head = True
         fields = dict(self.fields)
         if "content-length" not in fields and "transfer-encoding" not in fields:
-            self.ends_with_connection = self.status not in _WITHOUT_BODY
+            self.ends_with_connection = self.status not in WITHOUT_LENGTH
         if fields.get("content-type", "").lower().startswith(EVENT_STREAM):
             self.is_stream = True
             self._wake()

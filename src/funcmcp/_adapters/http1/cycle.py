@@ -20,12 +20,12 @@ from funcmcp._adapters.http1.responses import (
     CONTINUE,
     LAST_CHUNK,
     STATUS_LINES,
-    WITHOUT_CONTENT,
     chunk,
     encode,
     encode_text,
 )
 from funcmcp._adapters.http1.states import Framing, RequestState, ResponseState
+from funcmcp._protocol.http_rules import WITHOUT_LENGTH
 from funcmcp._server.run import Run, RunCancelledError
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, unanswered
@@ -237,7 +237,7 @@ class Cycle:
         """Begin the response. If the length of its body is known, the header is sent together with the body."""
         length = fields.length
         added = b""
-        if self.method == "HEAD" or status in WITHOUT_CONTENT:
+        if self.method == "HEAD" or status in WITHOUT_LENGTH:
             self._framing = _NO_BODY
         elif fields.chunked:
             self._framing = _CHUNKED
@@ -313,7 +313,7 @@ class Cycle:
         """Send a response whose body is complete; raise RuntimeError if its fields say something else."""
         status, fields = response.status, encode_text(response.headers)
         framing = b""
-        if status in WITHOUT_CONTENT:
+        if status in WITHOUT_LENGTH:
             body = b""
         elif fields.length is None and not fields.chunked:
             framing = b"content-length: %d\r\n" % len(body)

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 _INVALID_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\[\]={} \t\\"]')
 _INVALID_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-WITHOUT_CONTENT = frozenset({204, 304})
-"""Statuses whose responses have no body, and no field about its framing."""
-
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
