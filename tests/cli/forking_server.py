@@ -80,6 +80,11 @@ def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> Non
     os.dup2(stderr.fileno(), 2)
     stdout.close()
     stderr.close()
+    # The text streams of this process were made for files that can seek. To change them fails on a pipe.
+    sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115 - open until the end
+    sys.stderr = open(  # noqa: SIM115 - as above
+        2, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1, closefd=False
+    )
 
 
 if __name__ == "__main__":
