@@ -113,7 +113,7 @@ function jsonValue(label, value) {
     element("tbody", {}, rows.map((row) => element("tr", {}, columns.map((column) => cell(row, column))))));
   return element("div", { class: "stack" },
     element("div", { class: "table", tabindex: 0, role: "group", "aria-label": label }, table),
-    left > 0 && element("p", { class: "quiet" }, `${counted(left, "more row")} ${left === 1 ? "is" : "are"} not shown here. Copy has all of them.`),
+    left > 0 && element("p", { class: "quiet" }, `${counted(left, "more row")} ${left === 1 ? "is" : "are"} not shown here. Open As JSON to copy all of them.`),
     details("As JSON", jsonBlock(label, value)));
 }
 
