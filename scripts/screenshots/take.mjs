@@ -82,6 +82,8 @@ try {
     const page = await browser.newPage({ colorScheme, viewport: { width, height }, timezoneId: "UTC" });
     page.setDefaultTimeout(10_000);
     await play(page);
+    const pane = page.getByRole("complementary", { name: "Activity" });
+    if (await pane.isVisible()) await pane.getByText("tools/call").first().waitFor();
     await page.mouse.move(5, 5);
     await page.evaluate(() => document.activeElement.blur());
     await page.screenshot({ path: `${folder}/${name}.png` });
