@@ -304,7 +304,8 @@ def test_rows_with_lists_in_their_cells_are_a_table(browser: Browser, url: str) 
         {"url": url},
     )
     cells = "row 0\ta, b\tw: 1, h: 0"
-    assert seen == [[3, cells, []], [201, cells, ["9,800 more rows are not shown here. Open As JSON to copy all of them."]]]
+    sentence = "9,800 more rows are not shown here. Open As JSON to copy all of them."
+    assert seen == [[3, cells, []], [201, cells, [sentence]]]
 
 
 def test_the_names_of_features_are_below_their_titles(browser: Browser, url: str) -> None:
