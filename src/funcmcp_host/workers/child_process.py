@@ -111,9 +111,11 @@ class ChildProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether a started process has ended, also if the event loop has not seen it yet. Linux and macOS only."""
+        """Whether a started process has ended, also if the event loop has not seen it yet, where the system can tell."""
         if self.pid is None:
             return False
+        if not hasattr(os, "waitid"):  # Windows, and macOS before Python 3.13
+            return self.exit_code is not None
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # another part of this process has waited for it

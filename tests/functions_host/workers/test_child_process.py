@@ -94,3 +94,17 @@ def test_a_program_is_found_from_the_folder_of_the_caller(tmp_path: Path, monkey
 def test_only_a_program_that_exists_is_tied_to_the_parent(tmp_path: Path) -> None:
     assert until_parent_ends(["no-such-program", "a"]) == ["no-such-program", "a"]
     assert until_parent_ends([sys.executable, "a"])[-2:] == [sys.executable, "a"]
+
+
+@pytest.mark.parametrize("system", ["with waitid", "without waitid"])
+async def test_a_process_that_has_ended_is_recognized_on_each_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
+    if system == "without waitid":
+        monkeypatch.delattr(os, "waitid", raising=False)
+    process = child(tmp_path, "input()")
+    assert not process.has_ended
+    await process.start([])
+    assert not process.has_ended
+    await process.aclose()
+    assert process.has_ended
