@@ -111,7 +111,7 @@ class ChildProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether a started process has ended; where the system can tell, also if the event loop has not seen it yet."""
+        """Whether a started process has ended. Where the system can tell, the event loop need not have seen it."""
         if self.pid is None:
             return False
         if not hasattr(os, "waitid"):  # Windows, and macOS before Python 3.13
