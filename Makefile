@@ -43,6 +43,7 @@ slow-servers:
 	scripts/setup-dist.sh
 	scripts/setup-workflows.sh
 	scripts/setup-previous.sh
+	scripts/setup-python-3.14.sh
 
 # A part of the suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready
@@ -187,5 +188,5 @@ sign-in-attacks: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .venv-platform .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules tests/node/converters/node_modules .site .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .venv-platform .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules tests/node/converters/node_modules tests/node/python/node_modules .site .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

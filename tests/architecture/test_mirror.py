@@ -40,6 +40,7 @@ BESIDE_THE_MIRROR = {
     "peers": "the tests of FastMCP and the official SDK",
     "proxy": "proxies in front of published, scripted and hostile servers",
     "release": "the scripts and workflows that make a release",
+    "python_3_14": "parts of the suite in WebAssembly",
     "samples": "the samples",
     "sign_in": "attacks on a sign-in with a proxy, and clients that sign in",
     "transcripts": "recorded conversations",

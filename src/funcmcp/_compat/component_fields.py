@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from copy import deepcopy
 from typing import Any
 
@@ -34,7 +35,7 @@ def _declared(cls: type, base: type) -> list[str]:
     for owner in reversed(cls.__mro__):
         if not issubclass(owner, base) or owner.__module__.startswith("funcmcp."):
             continue
-        for name, hint in vars(owner).get("__annotations__", {}).items():
+        for name, hint in inspect.get_annotations(owner).items():
             if not (name.startswith("_") or hasattr(base, name) or "ClassVar" in str(hint) or name == "model_config"):
                 names[name] = None
     return list(names)

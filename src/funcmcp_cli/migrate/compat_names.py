@@ -202,7 +202,7 @@ def _instance_attributes(cls: type) -> frozenset[str]:
     """Return the attributes that a class and its bases declare, or set in their methods."""
     names: set[str] = set()
     for base in cls.__mro__:
-        names.update(vars(base).get("__annotations__", {}), vars(base).get("__slots__", ()))
+        names.update(inspect.get_annotations(base), vars(base).get("__slots__", ()))
         for function in filter(inspect.isfunction, vars(base).values()):
             names.update(_attributes_set_in(function))
     return frozenset(names)

@@ -6,6 +6,7 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._authoring.signatures.late_annotations import annotations_of
 from funcmcp._authoring.signatures.partials import is_async, signature_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def route_handler(function: Callable[..., Any], services: Services) -> Callable[
 def _refuse_other_classes(function: Callable[..., Any]) -> None:
     """Raise TypeError if an annotation is a class of Starlette or FastAPI, whose requests and responses differ."""
     names = getattr(function, "__globals__", {})
-    for annotation in getattr(function, "__annotations__", {}).values():
+    for annotation in annotations_of(function).values():
         kind = names.get(annotation) if isinstance(annotation, str) else annotation
         if isinstance(kind, type) and kind.__module__.partition(".")[0] in _OTHER_FRAMEWORKS:
             raise TypeError(

@@ -31,6 +31,7 @@ from weakref import WeakKeyDictionary
 from funcmcp._authoring.calling.lifespans import Lifespans
 from funcmcp._authoring.calling.threads import CallThread, Threads
 from funcmcp._authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules
+from funcmcp._authoring.signatures.late_annotations import annotations_of, read_signature
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.limits import Limits
@@ -549,7 +550,7 @@ def injectable(factory: Callable[..., Any], registry: _Registry) -> dict[str, An
         RegistrationError: A parameter without a default has a type that is not a registered service.
     """
     try:
-        parameters = inspect.signature(factory).parameters
+        parameters = read_signature(factory).parameters
     except ValueError:  # a class in C without a signature
         return {}
     hints = _parameter_types(factory)
@@ -574,7 +575,7 @@ def _parameter_types(factory: Callable[..., Any]) -> dict[str, Any]:
     function: Any = getattr(factory, "__func__", factory)
     if isinstance(factory, type):
         function = factory.__init__  # type: ignore[misc]
-    annotations = dict(getattr(function, "__annotations__", {}))
+    annotations = dict(annotations_of(function))
     annotations.pop("return", None)
     try:
         return get_type_hints(

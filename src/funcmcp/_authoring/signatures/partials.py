@@ -12,6 +12,8 @@ import inspect
 from types import MethodType
 from typing import Any, Literal
 
+from funcmcp._authoring.signatures.late_annotations import read_signature
+
 
 def signature_of(function: Any, *, follow_wrapped: bool = True) -> inspect.Signature:
     """Return a callable's signature without the parameters whose arguments are bound.
@@ -26,7 +28,7 @@ def signature_of(function: Any, *, follow_wrapped: bool = True) -> inspect.Signa
     """
     bound = _partial_in(function) if follow_wrapped or isinstance(function, functools.partial) else None
     if bound is None:
-        return inspect.signature(function, follow_wrapped=follow_wrapped)
+        return read_signature(function, follow_wrapped=follow_wrapped)
     signature = signature_of(bound.func, follow_wrapped=follow_wrapped)
     names = signature.bind_partial(*bound.args, **bound.keywords).arguments
     parameters: list[inspect.Parameter] = []

@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 from funcmcp._authoring.signatures.annotations import without_marks
+from funcmcp._authoring.signatures.late_annotations import annotations_of
 from funcmcp._authoring.signatures.partials import signature_of, without_partials
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.jsonrpc import Request as JSONRPCRequest
@@ -204,7 +205,7 @@ class Signature:
 
     def raw_annotations(self) -> Mapping[str, Any]:
         """Return the annotations without resolving postponed ones, which are strings."""
-        return getattr(self._annotated, "__annotations__", {})
+        return annotations_of(self._annotated)
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters with resolved annotations; raise RegistrationError while a name is unknown."""

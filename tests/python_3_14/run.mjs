@@ -1,0 +1,14 @@
+// Runs Python code in Pyodide: run.mjs FOLDER_OF_PYODIDE CODE NAME=FOLDER..., where each folder is mounted below /NAME.
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const [home, code, ...folders] = process.argv.slice(2);
+const require = createRequire(`${home}/`);
+const { loadPyodide } = await import(pathToFileURL(require.resolve("pyodide/pyodide.mjs")));
+const python = await loadPyodide();
+for (const folder of folders) {
+  const [name, path] = folder.split("=");
+  python.FS.mkdirTree(`/${name}`);
+  python.mountNodeFS(`/${name}`, path);
+}
+process.exitCode = await python.runPythonAsync(code);
