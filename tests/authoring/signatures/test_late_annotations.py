@@ -14,6 +14,7 @@ from funcmcp._authoring.signatures.late_annotations import annotations_of, read_
 if TYPE_CHECKING:
     from funcmcp import MCPServer
 
+pytestmark = pytest.mark.every_python("Python 3.14 reads annotations late.")
 late = pytest.mark.skipif(sys.version_info < (3, 14), reason="Python 3.14 evaluates annotations when they are read.")
 
 CODE = """
