@@ -114,11 +114,7 @@ class ChildProcess:
         """Whether a started process has ended. Where the system can tell, the event loop need not have seen it."""
         if self.pid is None:
             return False
-        if not hasattr(os, "waitid"):  # Windows, and macOS before Python 3.13
-        """Whether a started process has ended, also if the event loop has not seen it yet, where the system says so."""
-        if self.pid is None:
-            return False
-        if sys.platform == "win32" or not hasattr(os, "waitid"):  # macOS before Python 3.13
+        if sys.platform == "win32" or not hasattr(os, "waitid"):  # macOS has it since Python 3.13
             return self.exit_code is not None
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
