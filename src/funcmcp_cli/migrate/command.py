@@ -14,6 +14,8 @@ from funcmcp_cli.commands import Calls, app
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_json, write_line, write_text
 
+_FEATURES = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
+
 if TYPE_CHECKING:
     from funcmcp_cli.migrate.plan import MigrationPlan
     from funcmcp_cli.migrate.verify import Verification
@@ -143,9 +145,13 @@ def _print_verification(verification: Verification | None) -> None:
 
     if verification is None:
         return
+    from funcmcp_cli.doctor.project import counted
     from funcmcp_cli.migrate.verify import REASONS
 
-    write_line(f"Compared the server with its rewritten copy: the lists, and {verification.calls} calls.")
+    calls = counted(verification.calls, "call")
+    write_line(f"Compared the server with its rewritten copy: the lists, and {calls}.")
+    counts = [counted(count, _FEATURES[kind]) for kind, count in verification.listed.items() if count]
+    write_line(f"The server lists {', '.join(counts) or 'nothing'}.")
     pairs = zip(verification.differences, verification.reasons, strict=True)
     print_differences([replace(item, text=f"{item.text} [{why}]") if why else item for item, why in pairs])
     for reason in sorted({*verification.reasons} - {""}):

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
 _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
+_KINDS = ("tools", "resources", "resourceTemplates", "prompts")
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
+_MAX_NAMES = 10
 _COMMAND_ADVICE = 'name the command that serves it on stdio, such as --command "python server.py".'
 _CALL_SECONDS = 60
 """The time limit of a call. A sampled tool may wait for something that never comes."""
@@ -68,12 +70,14 @@ class Verification:
 
     Attributes:
         differences: What differs, in the order of the features and calls.
+        listed: How many features the server lists, by "tools", "resources", "resourceTemplates" and "prompts".
         calls: How many calls were made on each server.
         not_called: Tools that were not called, because they may have effects.
         reasons: By the difference, the name of its reason in `REASONS`; "" for a difference without one.
     """
 
     differences: list[Difference]
+    listed: dict[str, int]
     calls: int
     not_called: list[str]
     reasons: list[str]
@@ -104,8 +108,11 @@ async def verify(
     app = folder if command is not None else _app_in(folder)
     source = _source_of(path, app, command)
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
-        rewritten = _in_copy(source, app, copy / app.relative_to(folder))
         listed, _ = await inspect_server(source)
+        counts = {kind: len(listed[kind]) for kind in _KINDS}
+        if source.folder is None and not any(counts.values()):
+            await _check_triggers(app, has_changes=bool(changes))
+        rewritten = _in_copy(source, app, copy / app.relative_to(folder))
         if source.folder is None:  # its host speaks all revisions, but may answer late on a busy machine
             source, rewritten = (replace(each, revision=listed["revision"]) for each in (source, rewritten))
         all_calls = [*example_calls(listed, call_tools=call_tools), *calls]
@@ -118,7 +125,35 @@ async def verify(
     not_called = [tool["name"] for tool in listed["tools"] if tool["name"] not in called]
     listed_differences = differences(old, new)
     reasons = [_reason_in(source, difference) for difference in listed_differences]
-    return Verification(listed_differences, len(all_calls), not_called, reasons)
+    return Verification(listed_differences, counts, len(all_calls), not_called, reasons)
+
+
+async def _check_triggers(app: Path, *, has_changes: bool) -> None:
+    """Raise Failure if a function app has HTTP triggers and no MCP triggers: its lists are empty, and say nothing."""
+    from funcmcp_cli.function_app import open_function_app, start_function_app  # noqa: PLC0415 - few apps need it
+    from funcmcp_host.served import HostSettings  # noqa: PLC0415
+
+    served = open_function_app(app, HostSettings(), has_address=False)
+    try:
+        await start_function_app(served)
+    finally:
+        await served.aclose()
+    if served.app.mcp_functions or not served.http_endpoints:
+        return
+    raise _not_compared(app, served.http_endpoints, has_changes=has_changes)
+
+
+def _not_compared(app: Path, endpoints: Mapping[str, Sequence[str]], *, has_changes: bool) -> Failure:
+    """Return the failure for a function app with these HTTP triggers, each with its methods, and no MCP triggers."""
+    triggers = [f"{path}: {', '.join(methods) or 'all methods'}" for path, methods in endpoints.items()]
+    if len(triggers) > _MAX_NAMES:
+        triggers[_MAX_NAMES:] = [f"and {len(triggers) - _MAX_NAMES} more"]
+    advice = "No file changes, so it serves what it served."
+    if has_changes:
+        advice = "Serve the app before and after the changes with funcmcp host, and run: funcmcp diff OLD_URL NEW_URL"
+    return Failure(
+        f"{app.resolve()} has no MCP triggers, and its HTTP triggers are not compared ({', '.join(triggers)}). {advice}"
+    )
 
 
 def _folder_of(path: Path) -> Path:
@@ -154,7 +189,7 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
     """Return the server before the changes."""
     if command is None and (folder / "host.json").is_file():
         if has_custom_handler(folder / "host.json"):
-            raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
+            raise Failure(f"{folder.resolve()} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
         return function_app_source(str(folder))
     if command is not None:
         arguments = _arguments_of(command)
@@ -162,7 +197,8 @@ def _source_of(path: Path, folder: Path, command: str | None) -> Source:
         arguments = (sys.executable, path.name)
     else:
         raise Failure(
-            f"{folder} has no host.json: it is not a function app. {_COMMAND_ADVICE[0].upper()}{_COMMAND_ADVICE[1:]}"
+            f"{folder.resolve()} has no host.json: it is not a function app. "
+            f"{_COMMAND_ADVICE[0].upper()}{_COMMAND_ADVICE[1:]}"
         )
     return Source(shlex.join(arguments), None, command=arguments, folder=folder, variables=_variables(folder))
 

@@ -82,6 +82,7 @@ def test_an_app_that_answers_as_before_is_written(shop: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
     assert "Compared the server with its rewritten copy: the lists, and 2 calls." in lines
+    assert "The server lists 1 tool, 1 resource, 1 prompt." in lines
     assert "Not called, because they may have effects: order. Use --calls FILE, or --call-tools for all." in lines
     assert not [line for line in lines if line.startswith("breaking")]
     assert lines[-1].startswith("Rewrote 1 file.")
@@ -133,8 +134,78 @@ def test_a_custom_handler_is_compared_in_another_way(shop: Path) -> None:
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
     assert (shown.returncode, shown.stderr) == (
         1,
-        "Not compared. shop has a custom handler. Compare its server with: funcmcp diff OLD NEW\n",
+        f"Not compared. {shop} has a custom handler. Compare its server with: funcmcp diff OLD NEW\n",
     )
+
+
+HTTP = """import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.route(route="mcp", methods=["POST"])
+def endpoint(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("{}")
+"""
+TIMER = """
+
+@app.timer_trigger(arg_name="timer", schedule="0 * * * * *")
+def tick(timer: func.TimerRequest) -> None:
+    pass
+"""
+
+
+def test_an_app_whose_server_is_behind_an_http_trigger_is_not_compared(shop: Path) -> None:
+    """Its lists are empty, so equal lists would say nothing about its server."""
+    environment(shop, ".venv", "3, 9, 0")  # needs no funcmcp, because no copy is served
+    (shop / "function_app.py").write_text(HTTP + TIMER)
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert shown.returncode == 1
+    assert shown.stdout == "0 moves, 0 differs, 0 missing; 0 files change\n"
+    text = f"Not compared. {shop} has no MCP triggers, and its HTTP triggers are not compared (/api/mcp: POST). "
+    assert shown.stderr.splitlines()[-1] == f"{text}No file changes, so it serves what it served."
+
+
+def test_some_of_many_http_triggers_are_named(shop: Path) -> None:
+    app, _, function = HTTP.partition("@")
+    functions = (f"@{function}".replace("endpoint", f"f{i}").replace('"mcp"', f'"r{i}"') for i in range(12))
+    (shop / "function_app.py").write_text(app + "\n\n".join(functions))
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert shown.stderr.count(": POST") == 10
+    assert ": POST, and 2 more). No file changes" in shown.stderr
+
+
+def test_a_rewritten_server_behind_an_http_trigger_is_compared_in_another_way(shop: Path) -> None:
+    require("mcp", find_spec("mcp"))
+    server = 'from mcp.server import MCPServer\n\nmcp = MCPServer("Shop")\n\n\n@mcp.tool()\ndef f() -> str: ...\n'
+    (shop / "server.py").write_text(server)
+    (shop / "function_app.py").write_text(HTTP.replace(', methods=["POST"]', ""))
+    shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
+    assert shown.returncode == 1
+    assert "1 file changes" in shown.stdout
+    assert "are not compared (/api/mcp: all methods). Serve the app before and after the changes" in shown.stderr
+    assert "and run: funcmcp diff OLD_URL NEW_URL" in shown.stderr
+    assert (shop / "server.py").read_text() == server
+
+
+def test_an_app_without_triggers_that_clients_can_use_is_compared(shop: Path) -> None:
+    (shop / "function_app.py").write_text(HTTP.partition("@")[0] + TIMER.strip())
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert (shown.returncode, shown.stdout.splitlines()[-2:]) == (0, ["The server lists nothing.", "no differences"])
+
+
+def test_a_loop_that_makes_tools_is_reported_beside_their_number(shop: Path) -> None:
+    loop = (
+        "import azure.functions as func\n\napp = func.FunctionApp()\n\n\ndef make(name):\n"
+        "    def tool() -> str:\n        return name\n\n    tool.__name__ = name\n    return tool\n\n\n"
+        'for name in ("one", "two"):\n    app.mcp_tool()(make(name))\n'
+    )
+    (shop / "function_app.py").write_text(loop)
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert shown.returncode == 0, shown.stderr
+    text = "a function stays a function of Azure's: its trigger is called in a loop or in a function"
+    assert f"function_app.py:15: {text}" in shown.stdout
+    assert "The server lists 2 tools." in shown.stdout.splitlines()
 
 
 def test_an_app_that_cannot_start_says_why(shop: Path) -> None:
@@ -319,8 +390,9 @@ def test_a_server_of_the_sdk_is_compared_with_its_rewritten_copy(tmp_path: Path,
     shown = funcmcp("migrate", *arguments, "--verify", "--write", folder=tmp_path)
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert "Compared the server with its rewritten copy: the lists, and 1 calls." in lines
+    assert "Compared the server with its rewritten copy: the lists, and 1 call." in lines
     assert "Not called, because they may have effects: order. Use --calls FILE, or --call-tools for all." in lines
+    assert "The server lists 2 tools." in lines
     assert "0 breaking, 1 compatible, 0 wording" in lines
     assert (tmp_path / "server.py").read_text().startswith("from funcmcp.compat import MCPServer as FastMCP")
 
