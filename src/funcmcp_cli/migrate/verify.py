@@ -145,14 +145,14 @@ async def _check_triggers(app: Path, *, has_changes: bool) -> None:
 
 def _not_compared(app: Path, endpoints: Mapping[str, Sequence[str]], *, has_changes: bool) -> Failure:
     """Return the failure for a function app with these HTTP triggers, each with its methods, and no MCP triggers."""
-    triggers = [f"{path}: {', '.join(methods) or 'all methods'}" for path, methods in endpoints.items()]
+    triggers = [f"{path} ({', '.join(methods) or 'all methods'})" for path, methods in endpoints.items()]
     if len(triggers) > _MAX_NAMES:
         triggers[_MAX_NAMES:] = [f"and {len(triggers) - _MAX_NAMES} more"]
     advice = "No file changes, so it serves what it served."
     if has_changes:
         advice = "Serve the app before and after the changes with funcmcp host, and run: funcmcp diff OLD_URL NEW_URL"
     return Failure(
-        f"{app.resolve()} has no MCP triggers, and its HTTP triggers are not compared ({', '.join(triggers)}). {advice}"
+        f"{app.resolve()} has no MCP triggers, and its HTTP triggers are not compared: {', '.join(triggers)}. {advice}"
     )
 
 

@@ -162,7 +162,7 @@ def test_an_app_whose_server_is_behind_an_http_trigger_is_not_compared(shop: Pat
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
     assert shown.returncode == 1
     assert shown.stdout == "0 moves, 0 differs, 0 missing; 0 files change\n"
-    text = f"Not compared. {shop} has no MCP triggers, and its HTTP triggers are not compared (/api/mcp: POST). "
+    text = f"Not compared. {shop} has no MCP triggers, and its HTTP triggers are not compared: /api/mcp (POST). "
     assert shown.stderr.splitlines()[-1] == f"{text}No file changes, so it serves what it served."
 
 
@@ -171,8 +171,8 @@ def test_some_of_many_http_triggers_are_named(shop: Path) -> None:
     functions = (f"@{function}".replace("endpoint", f"f{i}").replace('"mcp"', f'"r{i}"') for i in range(12))
     (shop / "function_app.py").write_text(app + "\n\n".join(functions))
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
-    assert shown.stderr.count(": POST") == 10
-    assert ": POST, and 2 more). No file changes" in shown.stderr
+    assert shown.stderr.count(" (POST)") == 10
+    assert " (POST), and 2 more. No file changes" in shown.stderr
 
 
 def test_a_rewritten_server_behind_an_http_trigger_is_compared_in_another_way(shop: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_rewritten_server_behind_an_http_trigger_is_compared_in_another_way(sh
     shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
     assert shown.returncode == 1
     assert "1 file changes" in shown.stdout
-    assert "are not compared (/api/mcp: all methods). Serve the app before and after the changes" in shown.stderr
+    assert "are not compared: /api/mcp (all methods). Serve the app before and after the changes" in shown.stderr
     assert "and run: funcmcp diff OLD_URL NEW_URL" in shown.stderr
     assert (shop / "server.py").read_text() == server
 
