@@ -104,6 +104,17 @@ def test_a_tag_with_the_signature_of_another_key_is_refused(repository: Reposito
     assert "No principal matched" in result.stderr
 
 
+def test_a_tag_that_was_moved_after_the_checkout_is_refused(repository: Repository) -> None:
+    repository.git("checkout", "--quiet", "-b", "other")
+    repository.git("commit", "--allow-empty", "--message", "Not signed")
+    repository.git("checkout", "--quiet", "main")
+    repository.sign(repository.key)
+    repository.git("checkout", "--quiet", "other")
+    result = repository.verify()
+    assert result.returncode != 0
+    assert f"{TAG} is not the commit of this folder." in result.stderr
+
+
 def test_a_tag_beside_main_is_refused(repository: Repository) -> None:
     repository.git("checkout", "--quiet", "-b", "other")
     repository.git("commit", "--allow-empty", "--message", "Beside main")
