@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._text.visible import visible_line
 from funcmcp_cli.bundle.archive import MANIFEST, read_bundle, unpack
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.entries import ServerDescription
@@ -27,6 +29,8 @@ _SUFFIXES = (".mcpb", ".dxt")
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
 _SETTING = "user_config."
 _VERSION = re.compile(r"0\.\d+")
+_LONGEST = 100
+"""Characters of a name that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,35 @@ class Bundle:
         return as_object(self.manifest.get("user_config"))
 
     def unpack(self) -> str:
-        """Unpack the bundle, and return a sentence about it."""
+        """Unpack the bundle, and return what it is and what a client will run.
+
+        Raises:
+            Failure: It can't be unpacked, or another bundle is in its folder.
+        """
+        name, author = _name_and_author(self.manifest)
+        earlier = self.folder / MANIFEST
+        if earlier.is_file():
+            earlier_name, earlier_author = _name_and_author(_manifest(earlier.read_bytes(), earlier))
+            if (earlier_name, earlier_author) != (name, author):
+                raise Failure(
+                    f"{self.folder} has another bundle, {earlier_name} by {earlier_author}. "
+                    f"Clients may run it. Remove the folder to replace it with {name} by {author}."
+                )
         unpack(self.file, self.folder)
-        author = as_object(self.manifest.get("author")).get("name", "an unknown author")
-        return f"Unpacked {self.manifest.get('name')} {self.manifest.get('version')} by {author} to {self.folder}."
+        config = _config(self)
+        command = shlex.join([str(config["command"]), *map(str, as_list(config.get("args")))])
+        version = _line(self.manifest.get("version"))
+        return f"Unpacked {name} {version} by {author} to {self.folder}. It runs: {visible_line(command)}"
+
+
+def _name_and_author(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    author = as_object(manifest.get("author")).get("name", "an unknown author")
+    return _line(manifest.get("name")), _line(author)
+
+
+def _line(value: Any) -> str:
+    """Return a value of a manifest as a part of a line."""
+    return visible_line(str(value))[:_LONGEST]
 
 
 def is_bundle(target: str) -> bool:
@@ -66,10 +95,7 @@ def open_bundle(target: str) -> Bundle:
     """Return a bundle; raise Failure if it is not one, or not for this machine."""
     file = Path(target).absolute()
     text, names = read_bundle(file)
-    try:
-        manifest = as_object(json.loads(text.decode("utf-8-sig")))
-    except (ValueError, RecursionError) as error:
-        raise Failure(f"{file} has a {MANIFEST} that is not JSON: {error}.") from error
+    manifest = _manifest(text, file)
     version = str(manifest.get("manifest_version") or manifest.get("dxt_version") or "")
     if not _VERSION.fullmatch(version):
         raise Failure(f"{file} has the manifest version {version!r}. Those from 0.1 on, below 1, can be installed.")
@@ -78,6 +104,13 @@ def open_bundle(target: str) -> Bundle:
         raise Failure(f"{file} is for {', '.join(map(str, platforms))}, and this machine is {sys.platform}.")
     folder = _bundles(sys.platform, os.environ, Path.home()) / slug(str(manifest.get("name", "")))
     return Bundle(file, folder, manifest, frozenset(names))
+
+
+def _manifest(text: bytes, file: Path) -> Mapping[str, Any]:
+    try:
+        return as_object(json.loads(text.decode("utf-8-sig")))
+    except (ValueError, RecursionError) as error:
+        raise Failure(f"{file} has a {MANIFEST} that is not JSON: {error}.") from error
 
 
 def _bundles(platform: str, environ: Mapping[str, str], home: Path) -> Path:

@@ -150,9 +150,31 @@ def test_only_write_unpacks_a_bundle(tmp_path: Path, home: Path) -> None:
         assert funcmcp(*options, *option, folder=tmp_path, env=variables).returncode == 0
         assert not home.exists()
     written = funcmcp(*options, "--write", folder=tmp_path, env=variables)
-    assert written.stdout.startswith(f"Unpacked Order Desk 1.0 by Ada to {folder}.\nWrote order-desk to ")
+    command = "python '${__dirname}/server.py' server.py '${user_config.folders}' '--mode=${user_config.mode}'"
+    sentences = f"Unpacked Order Desk 1.0 by Ada to {folder}. It runs: {command}\nWrote order-desk to "
+    assert written.stdout.startswith(sentences)
     assert sorted(file.name for file in folder.iterdir()) == ["bin", "manifest.json", "server.py"]
     entry = json.loads((home / ".config/Claude/claude_desktop_config.json").read_text())["mcpServers"]["order-desk"]
     assert entry["args"][0] == f"{folder}/server.py"
     refused = funcmcp(*options, "--header", "A: b", folder=tmp_path, env=variables)
     assert refused.stderr == "A bundle has its own command. Its settings are given with --env NAME=VALUE.\n"
+
+
+def test_a_bundle_replaces_earlier_versions_only_of_itself(tmp_path: Path) -> None:
+    config = {"mcp_config": {"command": "python"}}
+    open_bundle(bundle(tmp_path, config, author={"name": "Ada"})).unpack()
+    newer = open_bundle(bundle(tmp_path, config, author={"name": "Ada"}, version="2.0"))
+    assert newer.unpack().startswith("Unpacked Order Desk 2.0 by Ada to ")
+    for members in ({"author": {"name": "Eve"}}, {"name": "order/desk", "author": {"name": "Ada"}}):
+        other = open_bundle(bundle(tmp_path, config, **members))
+        with pytest.raises(Failure, match=r"has another bundle, Order Desk by Ada\."):
+            other.unpack()
+        assert json.loads((other.folder / "manifest.json").read_text())["version"] == "2.0"
+
+
+def test_names_of_a_bundle_stay_in_their_line(tmp_path: Path) -> None:
+    config = {"mcp_config": {"command": "sh", "args": ["-c", "true\n\x1b[2J"]}}
+    names = {"name": "a\nWrote x", "version": "1\x1b[31m", "author": {"name": "b" * 5000}}
+    sentence = open_bundle(bundle(tmp_path, config, **names)).unpack()
+    assert sentence.startswith(f"Unpacked a\\nWrote x 1\\x1b[31m by {'b' * 100} to ")
+    assert sentence.endswith(" It runs: sh -c 'true\\n\\x1b[2J'")
