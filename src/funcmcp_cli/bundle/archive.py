@@ -36,9 +36,13 @@ _FIRST_TIME = 315_619_200
 
 _LEFT_OUT = (
     ".*", "__pycache__", "node_modules", "build", "dist", "*.egg-info", "*.pyc", "*.mcpb", "*.log", "server.json",
-    "local.settings.json", "*.pem", "*.key", "*.pfx", "*.p12", "id_rsa*", "id_ed25519*",
+    "*.swp", "*~",
+    "local.settings.json", "*.env", "env.local", "env.prod*", "secrets.json", "secrets.toml", "secrets.y*ml",
+    "credentials.json", "token.json", "client_secret*.json", "service?account*.json", "kubeconfig", "htpasswd",
+    "pip.conf", "pip.ini", "*.tfstate*", "*.tfvars", "*.pem", "*.key", "*.p8", "*.pfx", "*.p12", "*.jks", "*.keystore",
+    "*.kdbx", "*.ppk", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
 )  # fmt: skip
-"""Names of files and folders that no bundle gets: what is made from others, and what may be secret."""
+"""Names of files and folders that no bundle gets, in lower case: what is made from others, and what may be secret."""
 
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
 """What zipfile raises for an archive that is damaged."""
@@ -70,7 +74,7 @@ def files_in(folder: Path, exclude: Sequence[str]) -> dict[str, Path]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.is_symlink() or any(fnmatchcase(path.name, pattern) for pattern in _LEFT_OUT):
+        if path.is_symlink() or any(fnmatchcase(path.name.lower(), pattern) for pattern in _LEFT_OUT):
             continue
         if path.is_dir() and not (path / "pyvenv.cfg").exists():
             yield from _walk(path)
@@ -145,7 +149,7 @@ def unpack(file: Path, folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 room -= _copy(archive, entry, target, room)
                 if room < 0:
-                    raise Failure(f"{file} has more than {MAX_BYTES // _CHUNK:,} MiB. It is not unpacked.")
+                    raise Failure(_too_large(file))
                 if entry.create_system == 3 and (entry.external_attr >> 16) & stat.S_IXUSR:  # noqa: PLR2004 - Unix
                     target.chmod(0o755)
         _replace(draft, folder)
@@ -187,7 +191,13 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, zipfile.ZipInfo]
             raise Failure(f"{file} has a name that leads elsewhere or is there twice: {name!r}. It is not unpacked.")
         names.add(name.casefold())
         entries[name] = entry
+    if sum(entry.file_size for entry in entries.values()) > MAX_BYTES:
+        raise Failure(_too_large(file))
     return entries
+
+
+def _too_large(file: Path) -> str:
+    return f"{file} has more than {MAX_BYTES // _CHUNK:,} MiB. It is not unpacked."
 
 
 def _is_safe(name: str) -> bool:

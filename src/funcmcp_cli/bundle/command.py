@@ -7,11 +7,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from funcmcp._text.visible import visible_line
 from funcmcp_cli.commands import app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_line
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from funcmcp_cli.bundle.documents import Description
     from funcmcp_cli.bundle.project import Project
     from funcmcp_cli.targets import Target
+
+_INSTALLER_FILES = ("pyproject.toml", "uv.toml", "uv.lock", "requirements*.txt")
+_PASSWORD = re.compile(r"://[^\s/\"'@:]*:[^\s/\"'@$]+@")
+"""A URL with a password. ``${NAME}`` in its place is the name of a variable."""
 
 ServerFile = Annotated[str, typer.Argument(metavar="[TARGET]", help="The server, as for funcmcp run.")]
 Output = Annotated[
@@ -67,9 +74,10 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     }
     if project.pyproject is not None:
         texts["pyproject.toml"] = pyproject_for(project, description)
+    _check_no_password(files)
     if dry_run:
         for name in sorted({*files, *texts}):
-            write_line(name)
+            write_line(visible_line(name))
         return
     path = output / f"{description.name}-{description.version}.mcpb"
     write_bundle(path, files, texts)
@@ -88,6 +96,18 @@ def _check(files: Mapping[str, Path], place: Target, project: Project) -> None:
             raise Failure(f"{file} would not be in the bundle. Change .gitignore, .mcpbignore or exclude.")
     if project.options.icon and project.options.icon not in files:
         raise Failure(f"The icon {project.options.icon} is not a file of the project.")
+
+
+def _check_no_password(files: Mapping[str, Path]) -> None:
+    """Raise Failure if a file with settings of uv or pip has a URL with a password, as for a private index."""
+    for path in files.values():
+        if any(fnmatchcase(path.name, pattern) for pattern in _INSTALLER_FILES):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if _PASSWORD.search(text):
+                raise Failure(
+                    f"{path} has a URL with a password, and everybody who has the bundle could read it. "
+                    "Leave it out: uv reads passwords of indexes from UV_INDEX_NAME_PASSWORD, ~/.netrc or a keyring."
+                )
 
 
 async def _features(server: MCPServer) -> tuple[list[Tool] | None, bool]:

@@ -257,6 +257,8 @@ def _setting(variable: str, value: Any, file: Path) -> Setting:
     if value.get("secret") and kind != "string":
         raise Failure(f"{file}: {place} is secret, so its type must be string.")
     default = value.get("default")
+    if value.get("secret") and default:
+        raise Failure(f"{file}: {place} is secret, so it has no default: everybody who has the bundle could read it.")
     fits = isinstance(default, int | float) if kind == "number" else isinstance(default, _TYPES[kind])
     if default is not None and (not fits or (kind == "number" and isinstance(default, bool))):
         raise Failure(f"{file}: default of {place} must be {_WORDS[_TYPES[kind]]}.")

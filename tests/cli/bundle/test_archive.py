@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECRET = [".env", ".git/config", "local.settings.json", "server.pem", "id_rsa", "deep/er/.netrc", "tls/site.key"]
+SECRET += [
+    "SERVER.PEM", "Local.Settings.Json", "prod.env", "env.local", "secrets.yml", "credentials.json", "kubeconfig",
+    "client_secret_1.json", "service-account.json", "terraform.tfstate", "prod.tfvars", "id_ecdsa", "store.jks",
+    "draft.swp", "server.py~",
+]  # fmt: skip
 MADE = [
     "__pycache__/a.pyc",
     "dist/a.whl",
@@ -35,10 +41,10 @@ def write(folder: Path, *names: str) -> None:
 
 
 def test_files_that_may_be_secret_or_are_made_from_others_are_left_out(tmp_path: Path) -> None:
-    write(tmp_path, "server.py", "data/menu.csv", *SECRET, *MADE, "server.json")
+    write(tmp_path, "server.py", "env.py", "secrets.py", "data/menu.csv", *SECRET, *MADE, "server.json")
     (tmp_path / "link.txt").symlink_to("/etc/hostname")
     (tmp_path / "link").symlink_to("/etc")
-    assert list(files_in(tmp_path, [])) == ["data/menu.csv", "server.py"]
+    assert list(files_in(tmp_path, [])) == ["data/menu.csv", "env.py", "secrets.py", "server.py"]
 
 
 def test_ignore_files_and_the_option_leave_files_out(tmp_path: Path) -> None:
@@ -125,19 +131,34 @@ def test_a_file_and_a_folder_of_one_name_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_bundle_that_is_larger_than_it_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_BYTES", 3 * 1024 * 1024)
     with zipfile.ZipFile(tmp_path / "a.mcpb", "w", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr("manifest.json", "{}")
         for number in range(4):
             bundle.writestr(f"{number}", bytes(1024 * 1024))
     with pytest.raises(Failure, match=r"has more than 3 MiB"):
         unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    with pytest.raises(Failure, match=r"has more than 3 MiB"):
+        archive.read_bundle(tmp_path / "a.mcpb")
     assert [path.name for path in tmp_path.iterdir()] == ["a.mcpb"]
     monkeypatch.setattr(archive, "MAX_FILES", 3)
     with pytest.raises(Failure, match=r"has more than 3 files"):
         unpack(tmp_path / "a.mcpb", tmp_path / "out")
     with pytest.raises(Failure, match=r"more than 3 files or 1 GiB"):
         write_bundle(tmp_path / "b.mcpb", dict.fromkeys("abcd", tmp_path), {})
+
+
+def test_a_file_that_is_larger_than_it_says_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_BYTES", 3 * 1024 * 1024)
+    size = 4 * 1024 * 1024
+    with zipfile.ZipFile(tmp_path / "a.mcpb", "w", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr("zeros", bytes(size))
+    packed = (tmp_path / "a.mcpb").read_bytes()
+    (tmp_path / "a.mcpb").write_bytes(packed.replace(struct.pack("<I", size), struct.pack("<I", 10)))
+    with pytest.raises(Failure, match=r"is not a bundle|has more than 3 MiB"):
+        unpack(tmp_path / "a.mcpb", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mcpb"]
 
 
 def test_what_is_not_a_bundle_is_an_error(tmp_path: Path) -> None:

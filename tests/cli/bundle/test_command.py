@@ -180,6 +180,7 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
         (".mcpbignore", "src/\n", "src/orders/server.py would not be in the bundle."),
         (".gitignore", "pyproject.toml\n", "pyproject.toml would not be in the bundle."),
         (".gitignore", "icon.png\n", "The icon icon.png is not a file of the project."),
+        ("uv.toml", "index = [{ url = 'https://ada:pw@a.example' }]\n", "uv.toml has a URL with a password"),
     ],
 )
 def test_a_bundle_without_what_it_needs_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:

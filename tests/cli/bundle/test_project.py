@@ -91,6 +91,7 @@ def test_a_server_without_a_project_is_refused(tmp_path: Path) -> None:
         ("[tool.funcmcp.bundle.settings.A]\nchoices = 'a'\n", "choices of .* must be an array"),
         ("[tool.funcmcp.bundle.settings.A]\ntype = 'text'\n", "type of .* must be one of string, number"),
         ("[tool.funcmcp.bundle.settings.A]\ntype = 'number'\nsecret = true\n", "so its type must be string"),
+        ("[tool.funcmcp.bundle.settings.A]\nsecret = true\ndefault = 'k'\n", "A.* is secret, so it has no default"),
         ("[tool.funcmcp.bundle.settings.A]\ndefault = 1\n", "default of .* must be a text"),
         ("[tool.funcmcp.bundle.settings.A]\ntype = 'number'\ndefault = true\n", "default of .* must be a number"),
     ],
