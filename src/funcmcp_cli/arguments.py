@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -87,8 +89,7 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key:
-            advice = " Pass a JSON object with --input-json." if pair.startswith("{") else ""
-            raise Failure(f"{pair!r} is not an argument. Write it like key=value.{advice}")
+            raise Failure(_not_a_pair(pair, pairs))
         if not is_unicode(pair):
             raise Failure(f"The value of {key!r} is not UTF-8 text. Pass bytes as base64.")
         if key in arguments:
@@ -99,6 +100,16 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
         else:
             arguments[key] = read_value(key, text.removeprefix("@") if text.startswith("@@") else text, schema_of_key)
     return arguments
+
+
+def _not_a_pair(pair: str, pairs: Sequence[str]) -> str:
+    """Return why a text is not an argument, and how to write it."""
+    position = pairs.index(pair)
+    following = [*pairs[position + 1 : position + 3], "", ""]
+    if following[0] == "=":
+        return f"Leave out the spaces around =: {pair}={following[1] or 'value'}"
+    advice = " Pass a JSON object with --input-json." if pair.startswith("{") else ""
+    return f"{pair!r} is not an argument. Write it like key=value.{advice}"
 
 
 def _value_in_file(key: str, name: str, schema: Mapping[str, Any]) -> Any:
@@ -178,11 +189,21 @@ def read_value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
         if not schema_types or "string" in schema_types:
             return text
         expected = " or ".join(_TYPE_PHRASES.get(schema_type, schema_type) for schema_type in sorted(schema_types))
-        advice = " Write the value as JSON." if schema_types & {"array", "object"} else ""
+        advice = ""
+        if schema_types & {"array", "object"}:
+            example = '[1, "a"]' if "array" in schema_types else '{"key": "value"}'
+            advice = f" Write JSON, with double quotes around texts and keys: {name}={_quoted(example)}"
         raise Failure(f"{name} must be {expected}, not {text!r}.{advice}") from None
     if "string" in schema_types and not _JSON_TYPES[type(value)] & schema_types:
         return text
     return value
+
+
+def _quoted(text: str) -> str:
+    """Return a text in the quotes of this system's shell."""
+    if os.name == "nt":
+        return '"' + text.replace('"', '\\"') + '"'
+    return shlex.quote(text)
 
 
 def _types_in(schema: Mapping[str, Any]) -> set[str]:

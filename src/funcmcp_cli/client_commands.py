@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from funcmcp_cli.commands import Bearer, Calls, Headers, SignsIn, TargetOrURL, Verbose, app, examples
+from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_line
 from funcmcp_cli.program_options import ProgramOptions, program_of
 from funcmcp_cli.server_options import with_options
@@ -161,9 +164,9 @@ def _check_reports(*, calls: bool, as_json: bool, clients: bool, tokens: bool) -
 
 def _end(faults: Sequence[Fault], *, is_accepted: bool) -> None:
     """Print the faults of a server, and exit with 1 if there are some or a report has not accepted the server."""
-    for fault in faults:
-        write_line(fault, error=True)
-    if faults or not is_accepted:
+    from funcmcp_cli.faults import write_faults
+
+    if write_faults(faults) or not is_accepted:
         raise typer.Exit(1)
 
 
@@ -180,12 +183,26 @@ def _counted_clients(names: str | None) -> Sequence[str]:
         raise typer.BadParameter(str(error), param_hint="--for") from None
 
 
+def _check_words(target: str, name: str, pairs: Sequence[str]) -> None:
+    """Raise BadParameter or Failure if a word is an unknown option, or the server is missing."""
+    words = [target, name, *pairs]
+    options = [word for word in words if word.startswith("-") and "--" not in sys.argv]
+    if options:
+        following = [*words[words.index(options[0]) + 1 :], "VALUE"]
+        key, equals, value = options[0].lstrip("-").partition("=")
+        pair = f"{key}={value if equals else following[0]}"
+        raise typer.BadParameter(f"No such option: {options[0]}. Arguments of the tool are written as {pair}")
+    if "=" in name:
+        raise Failure(f"The server is missing: funcmcp call server.py {target} {shlex.join([name, *pairs])}")
+
+
 @app.command(
+    context_settings={"ignore_unknown_options": True},  # `_check_words` names how arguments are written
     epilog=examples(
         "funcmcp call server.py order dish=Soup portions=2",
         "funcmcp call server.py import_orders file=@orders.csv",
         """funcmcp call server.py order --input-json '{"dish": "Soup"}' --json""",
-    )
+    ),
 )
 @with_options
 def call(  # noqa: PLR0913 - one for each option of the command
@@ -225,6 +242,7 @@ def call(  # noqa: PLR0913 - one for each option of the command
     from funcmcp_cli.terminal import ProgressDisplay
 
     program = program_of(options)
+    _check_words(target, name, pairs or [])
     source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in, program=program, verbose=verbose)
     display = ProgressDisplay(verbose=verbose)
     result = interrupts.run(call_tool(source, name, pairs or [], input_json, display), display.interrupt)

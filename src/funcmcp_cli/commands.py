@@ -284,9 +284,19 @@ def checked_host(host: str | None) -> str | None:
         return None
     if not host.strip():
         raise typer.BadParameter("--host is empty. Pass 127.0.0.1 for this machine only, or 0.0.0.0 for all addresses.")
+    if "://" in host:
+        raise typer.BadParameter(f"--host {host} is a URL. Pass a name or an address, such as {_host_in(host)}.")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
+    name, colon, port = host.partition(":")
+    if colon and port.isdecimal():
+        raise typer.BadParameter(f"The port is an option of its own: --host {name} --port {port}")
     return host.lower()
+
+
+def _host_in(url: str) -> str:
+    """Return the host of a URL. Return an example if it has none."""
+    return re.split(r"[/:?#]", url.partition("://")[2])[0] or "127.0.0.1"
 
 
 def address_of(host: str | None, port: int | None) -> ListenAddress:
@@ -341,6 +351,9 @@ def set_arguments(target: str, arguments: Sequence[str] | None) -> None:
     """
     if arguments and "--" not in sys.argv:
         text = " ".join(arguments)
+        path = f"{target} {text}"
+        if Path(path).exists():
+            raise typer.BadParameter(f"A path with spaces needs quotes: '{path}'.")
         raise typer.BadParameter(f"Unexpected argument: {text}. Arguments of the server follow --: {target} -- {text}")
     sys.argv = [target, *(arguments or [])]
 

@@ -353,6 +353,8 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
                 similar = await _similar_resources(client, uri)
                 if not similar:
                     raise
+                if ":" not in uri:
+                    raise Failure(f"{uri!r} is not a URI. Did you mean {' or '.join(similar)}?") from error
                 text = f"The server answered with error {error.code}: {one_line(error, 2000)}"
                 raise Failure(f"{text}. Did you mean {' or '.join(similar)}?") from error
 
@@ -362,6 +364,8 @@ async def _similar_resources(client: Client, uri: str) -> list[str]:
     resources = await _items(client, "resources/list", "resources")
     templates = await _items(client, "resources/templates/list", "resourceTemplates")
     uris = [str(item.get("uri")) for item in resources] + [str(item.get("uriTemplate")) for item in templates]
+    if ":" not in uri:
+        return [candidate for candidate in uris if candidate.partition("://")[2].startswith(uri)][:3]
     return get_close_matches(uri, uris, 3)
 
 
@@ -414,9 +418,11 @@ async def call_tool(
                 arguments = read_pairs(pairs, tool.input_schema)
             else:
                 arguments = json_arguments
-            for warning in warnings_of(arguments, tool.input_schema):
-                write_line(warning, error=True)
-            return await _result_of(source, await client.start_tool(name, arguments))
+            result = await _result_of(source, await client.start_tool(name, arguments))
+            if not result.get("isError"):  # the error names the argument
+                for warning in warnings_of(arguments, tool.input_schema):
+                    write_line(warning, error=True)
+            return result
 
 
 async def _result_of(source: Source, task: ToolTask) -> CallToolResult:

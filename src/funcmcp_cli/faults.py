@@ -9,9 +9,10 @@ from funcmcp import RegistrationError
 from funcmcp._protocol.revisions import NEWEST, REVISIONS
 from funcmcp._server.handlers.lists import encoded_definition
 from funcmcp._serving.composition import runtime_of
+from funcmcp_cli.output import write_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from funcmcp import MCPServer
     from funcmcp._server.dispatch import Server
@@ -46,6 +47,22 @@ def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
                 yield Fault(features.registry.kind, feature.key, str(error))
             else:
                 yield features.name, definition
+
+
+def write_faults(faults: Iterable[Fault]) -> bool:
+    """Write a line on stderr for each feature that is left out, and return whether there is one."""
+    has_faults = False
+    for fault in faults:
+        has_faults = True
+        write_line(fault, error=True)
+    return has_faults
+
+
+def faults_in(server: MCPServer) -> Iterator[Fault]:
+    """Yield each feature that cannot be described."""
+    for description in descriptions_of(runtime_of(server).server):
+        if isinstance(description, Fault):
+            yield description
 
 
 async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:

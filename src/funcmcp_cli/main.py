@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
 import signal
 import sys
@@ -15,37 +14,6 @@ _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles
 """The libraries that the distribution funcmcp requires and funcmcp-slim does not."""
 
 _STDERR = 2
-
-_ELSEWHERE = {
-    "bridge": "run URL --stdio",
-    "create": "new",
-    "dev": "run --reload",
-    "get": "read",
-    "init": "new",
-    "inspector": "run, and open the endpoint in a browser",
-    "list": "inspect",
-    "prompts": "inspect",
-    "proxy": "run URL",
-    "resources": "inspect",
-    "serve": "run",
-    "start": "run (or funcmcp host for a function app)",
-    "test": "call",
-    "tools": "inspect",
-    "validate": "doctor",
-    "version": "--version",
-}
-"""Commands of FastMCP, of the official SDK and of similar programs that have another name here."""
-
-_OPTIONS_ELSEWHERE = {
-    "--no-banner": "There is no banner.",
-    "--path": "Write MCPServer(http=HTTPOptions(path=...)) in the code, and --root-path for a path of a proxy.",
-    "--skip-env": "The server runs in the Python environment of this command.",
-    "--stateless": "Sessions are signed, so that every process can serve them.",
-    "--transport": "run serves HTTP, and --stdio serves stdin and stdout.",
-    "-t": "run serves HTTP, and --stdio serves stdin and stdout.",
-}
-"""Options of `fastmcp run` and `mcp run` that are not here, and what to use."""
-
 
 _ENDS = ("SIGTERM", "SIGHUP")
 """Signals at which a command closes its servers and deletes its temporary files. Windows has the first alone."""
@@ -110,22 +78,14 @@ def _clean_up_at_signals() -> None:
 
 
 def _check_command() -> None:
-    """Exit with the name that a command, or an option of ``run``, of FastMCP or of the official SDK has here."""
-    name, *arguments = sys.argv[1:] or [""]
-    if name in _ELSEWHERE:
-        _exit_with_usage(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?")
-    if name == "run":
-        for argument in itertools.takewhile(lambda argument: argument != "--", arguments):
-            option = argument.partition("=")[0]
-            if option in _OPTIONS_ELSEWHERE:
-                _exit_with_usage(f"No such option: {option}. {_OPTIONS_ELSEWHERE[option]}")
-
-
-def _exit_with_usage(message: str) -> NoReturn:
+    """Exit with 2 if the command, or an option of it, has another name here."""
+    from funcmcp_cli.habits import correction_of  # noqa: PLC0415 - the version needs little
     from funcmcp_cli.output import write_line  # noqa: PLC0415 - it cannot be imported without the extra
 
-    write_line(message, error=True)
-    sys.exit(2)
+    correction = correction_of(sys.argv[1:])
+    if correction is not None:
+        write_line(correction, error=True)
+        sys.exit(2)
 
 
 def _open_missing_stderr() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 import time
 import traceback
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from funcmcp import MCPServer
@@ -39,8 +40,17 @@ _OTHER_FRAMEWORKS = ("fastmcp", "mcp")
 
 _IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
 _PROJECT_FILES = ("server.py", "function_app.py")
+_A_TARGET = "Pass a file, such as server.py, or a module, such as shop.server."
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|[^/]*\\")
+"""The beginning of a path with backslashes."""
+
+_SCRIPT_METADATA = re.compile(r"^# /// script$", re.MULTILINE)
 _CHANGE_SECONDS = 2.0
 """Seconds in which the time of a file, in whole seconds, can be that of two changes."""
+
+
+class MissingModule(Failure):
+    """The code of a server imports a module that is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,8 @@ def find(target: str) -> Target:
     if _looks_like_url(target):
         raise Failure(f"{target} looks like the endpoint of a running server. Write it as http://{target}.")
     text, attribute = _split(target)
+    if text.endswith(".ipynb"):
+        raise Failure(f"{text} is a notebook. Save its code as a Python file: jupyter nbconvert --to script {text}")
     if Path(text).is_dir():
         text = _project_file(text)
     elif not text.endswith(".py") and "/" not in text:
@@ -85,7 +97,7 @@ def find(target: str) -> Target:
     if not file.is_file():
         raise Failure(f"{text} does not exist. {_similar_file(file)}")
     if file.suffix != ".py":
-        raise Failure(f"{text} is not a Python file. Pass a file, such as server.py, or a module, such as shop.server.")
+        raise Failure(f"{text} is not a Python file. {_A_TARGET}")
     root = file.parent
     parts = [file.stem]
     while (root / "__init__.py").is_file():  # a module of a package is imported by its full name, for relative imports
@@ -96,6 +108,11 @@ def find(target: str) -> Target:
 
 def _similar_file(file: Path) -> str:
     """Return a sentence with a Python file whose name is similar, or with what a target can be."""
+    if os.sep == "/" and _WINDOWS_PATH.match(file.name):
+        path = PureWindowsPath(file.name)
+        if not path.drive and (file.parent / path.as_posix()).is_file():
+            return f"Did you mean {path.as_posix()}?"
+        return "It is a path of Windows, and this system writes paths with slashes."
     try:
         names = [path.name for path in file.parent.iterdir() if path.suffix == ".py"]
     except OSError:
@@ -103,7 +120,7 @@ def _similar_file(file: Path) -> str:
     similar = get_close_matches(file.name, names, 1)
     if similar:
         return f"Did you mean {similar[0]}?"
-    return "Pass a file, such as server.py, or a module, such as shop.server."
+    return _A_TARGET
 
 
 def _project_file(folder: str) -> str:
@@ -114,7 +131,10 @@ def _project_file(folder: str) -> str:
             return str(file)
     from funcmcp_host.app_folders import apps_below, choice_of  # noqa: PLC0415 - only for an error
 
-    advice = choice_of(Path(folder), apps_below(Path(folder))) or "Pass the file in it that has the server."
+    advice = choice_of(Path(folder), apps_below(Path(folder)))
+    if not advice and any(Path(folder).glob("*.py")):
+        advice = "Pass the file in it that has the server."
+    advice = advice or "Pass the file of the server, or make a project: funcmcp new NAME"
     raise Failure(f"{folder} is a folder without server.py. {advice}")
 
 
@@ -171,7 +191,7 @@ def import_target(target: Target) -> ModuleType:
                 f"The module {error.name!r} is neither in this folder nor installed. "
                 "Pass a file, such as server.py, or a module that can be imported."
             ) from error
-        raise Failure(_import_failure(target, error)) from error
+        raise MissingModule(_import_failure(target, error)) from error
     except (Exception, SystemExit) as error:
         raise Failure(_import_failure(target, error)) from error
     finally:
@@ -202,17 +222,43 @@ def _import_failure(target: Target, error: BaseException) -> str:
     line = _failing_line(target, error)
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, ModuleNotFoundError):
-        if "pip install" in reason:
-            return f"{line}: {reason}"
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is not None:
-            return f'{line}: {reason}. Install it: pip install "funcmcp[{extra}]"'
-        if error.name in _OTHER_FRAMEWORKS:
-            return f"{line}: {reason}. Install it, or move the server to funcmcp: funcmcp migrate {target.text}"
-        return f"{line}: {reason}. Install it, or correct its name."
+        return f"{line}: {_missing_module(target, error, reason)}"
+    if isinstance(error, KeyError) and _is_of_environment(error):
+        return f"{line}: The environment variable {error.args[0]} is not set."
     if isinstance(error, ImportError) and "relative import" in str(error):
         return f"{line}: {reason}. Import by the file's name, or add an __init__.py to the folder of {target.text}."
     return f"{line}: {reason}"
+
+
+def _missing_module(target: Target, error: ModuleNotFoundError, reason: str) -> str:
+    """Return which module is missing, and how it is installed."""
+    library, _, submodule = (error.name or "").partition(".")
+    if library in _OTHER_FRAMEWORKS and submodule:
+        return f"There is no module {error.name} here. Move the server to funcmcp: funcmcp migrate {target.text}"
+    if "pip install" in reason:
+        return reason
+    extra = _EXTRAS.get(library)
+    if extra is not None:
+        return f'{reason}. Install it: pip install "funcmcp[{extra}]"'
+    if library in _OTHER_FRAMEWORKS:
+        return f"{reason}. Install it, or move the server to funcmcp: funcmcp migrate {target.text}"
+    if has_script_metadata(target):
+        command = f"uvx --with-requirements {target.text} funcmcp run {target.text}"
+        return f"{reason}. Install it, or have uv install what the file lists: {command}"
+    return f"{reason}. Install it (pip install), or correct its name."
+
+
+def has_script_metadata(target: Target) -> bool:
+    """Return whether the file of a target lists its dependencies, as PEP 723 has it."""
+    if target.file is None:
+        return False
+    return _SCRIPT_METADATA.search(target.file.read_text(encoding="utf-8", errors="replace")) is not None
+
+
+def _is_of_environment(error: KeyError) -> bool:
+    """Return whether an error is that of ``os.environ`` for a variable that is not set."""
+    *_, frame = traceback.walk_tb(error.__traceback__)
+    return frame[0].f_code is type(os.environ).__getitem__.__code__
 
 
 def _failing_line(target: Target, error: BaseException) -> str:
@@ -247,7 +293,17 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
     for name, value in vars(module).items():
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
-    raise Failure(f"{target.text} has no server. Make one at the top level: mcp = MCPServer('name').")
+    raise Failure(f"{target.text} has no server. {_advice_about_app(module)}")
+
+
+def _advice_about_app(module: ModuleType) -> str:
+    """Return how a module without a server gets one; for a FastAPI application, which calls serve its routes."""
+    fastapi = sys.modules.get("fastapi")
+    if fastapi is not None:
+        for name, value in vars(module).items():
+            if isinstance(value, fastapi.FastAPI):
+                return f"Make tools of the routes of {name}: mcp = MCPServer('name'), then mcp.tools_from_asgi({name})."
+    return "Make one at the top level: mcp = MCPServer('name')."
 
 
 def _unmounted(servers: dict[str, MCPServer]) -> dict[str, MCPServer]:

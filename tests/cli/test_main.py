@@ -116,21 +116,3 @@ def test_the_library_alone_says_how_to_install_the_command(tmp_path: Path) -> No
         check=False,
     )
     assert (shown.returncode, shown.stderr) == (1, "The command line is not installed. Run: pip install funcmcp\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "answer"),
-    [
-        (["list", "server.py"], "No such command 'list'. Did you mean funcmcp inspect?"),
-        (["serve", "server.py"], "No such command 'serve'. Did you mean funcmcp run?"),
-        (["dev", "server.py"], "No such command 'dev'. Did you mean funcmcp run --reload?"),
-        (
-            ["run", "server.py", "--transport=http"],
-            "No such option: --transport. run serves HTTP, and --stdio serves stdin and stdout.",
-        ),
-        (["run", "server.py", "--no-banner"], "No such option: --no-banner. There is no banner."),
-    ],
-)
-def test_a_word_of_another_library_is_named_as_it_is_here(arguments: list[str], answer: str) -> None:
-    ended = funcmcp(*arguments)
-    assert (ended.returncode, ended.stderr) == (2, f"{answer}\n")

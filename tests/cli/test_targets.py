@@ -20,7 +20,10 @@ ROOT = Path(__file__).parents[2]
 NOT_INSTALLED = (
     "is neither in this folder nor installed. Pass a file, such as server.py, or a module that can be imported."
 )
-MISSING = "missing.py, line 2: ModuleNotFoundError: No module named 'no_such_library'. Install it, or correct its name."
+MISSING = (
+    "missing.py, line 2: ModuleNotFoundError: No module named 'no_such_library'. "
+    "Install it (pip install), or correct its name."
+)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_a_folder_is_the_server_in_its_server_py_or_function_app_py(folder: Path
 
 def test_run_in_a_folder_without_a_server_says_what_to_name(tmp_path: Path) -> None:
     ended = funcmcp("run", folder=tmp_path)
-    line = ". is a folder without server.py. Pass the file in it that has the server.\n"
+    line = ". is a folder without server.py. Pass the file of the server, or make a project: funcmcp new NAME\n"
     assert (ended.returncode, ended.stderr) == (1, line)
 
 

@@ -43,6 +43,9 @@ _PART_BYTES = 256
 """Bytes that each part of a body counts in addition to its length: a server may send every byte as its own chunk."""
 
 _MAX_REDIRECTS = 5
+_WITHOUT_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}
+"""Reasons of OpenSSL for an answer that is not TLS. They depend on its version."""
+
 _MAX_CAUSES = 10
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
 _NO_STREAMABLE_HTTP = frozenset({400, 404, 405})
@@ -423,10 +426,15 @@ class HTTPExchange:
 
     def _failure(self, error: Exception) -> ConnectionFailedError:
         url = self._visible_url
-        certificate = _certificate_error(error)
-        if certificate is not None:
+        tls = _tls_error(error)
+        if tls is not None and tls.reason in _WITHOUT_TLS:
             return ConnectionFailedError(
-                f"The certificate of {url} is not accepted: {certificate.verify_message}. If a private authority has "
+                f"The server at {url} does not answer with TLS. Use http:// if it serves HTTP without TLS.",
+                was_sent=False,
+            )
+        if isinstance(tls, ssl.SSLCertVerificationError):
+            return ConnectionFailedError(
+                f"The certificate of {url} is not accepted: {tls.verify_message}. If a private authority has "
                 "signed it, set the environment variable SSL_CERT_FILE to the certificate of that authority.",
                 was_sent=False,
             )
@@ -449,10 +457,10 @@ def _has_reason(refusal: HttpResponse) -> bool:
     return isinstance(error, dict) and error.get("code") != INVALID_REQUEST
 
 
-def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """Return the error about the certificate of the server that is the reason of an error; None for other reasons."""
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the error of TLS that is the reason of an error; None for other reasons."""
     for _ in range(_MAX_CAUSES):  # causes may be a circle
-        if error is None or isinstance(error, ssl.SSLCertVerificationError):
+        if error is None or isinstance(error, ssl.SSLError):
             return error
         error = error.__cause__ or error.__context__
     return None

@@ -13,7 +13,9 @@ import typer
 from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp_cli.commands import ServerArguments, app, set_arguments
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.faults import write_faults
 from funcmcp_cli.install.forms import MCP_JSON, TEXTS
+from funcmcp_cli.install.packages import Packages
 from funcmcp_cli.output import write_line, write_text
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _NAMES = ", ".join(sorted([*CLIENTS, *TEXTS, "mcp-json"]))
 _OTHER_NAMES = dict.fromkeys(("code", "visual-studio-code", "visual studio code"), "vscode")
+_OTHER_NAMES["claude"] = "claude-desktop or claude-code"
+_OTHER_NAMES["stdio"] = "command"
 
 
 ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {_NAMES}.", show_default=False)]
@@ -40,6 +44,8 @@ Name = Annotated[
 Env = Annotated[
     list[str] | None,
     typer.Option(
+        "--env",
+        "-e",
         metavar="NAME[=VALUE]",
         help="An environment variable of the server; may be repeated. Without a value, or with ${OTHER} in it, the "
         "client reads or asks for the value.",
@@ -69,6 +75,24 @@ Runner = Annotated[
         "The default is uvx if it runs this command, and uv where uv.lock is."
     ),
 ]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="PACKAGE",
+        help="A package that uv installs for the server, such as pandas; may be repeated.",
+        show_default=False,
+    ),
+]
+WithRequirements = Annotated[
+    Path | None,
+    typer.Option(
+        "--with-requirements",
+        metavar="FILE",
+        help="A file with packages that uv installs for the server: requirements.txt, or a script with its metadata.",
+        show_default=False,
+    ),
+]
 Workspace = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Use the client's file in a project's folder.", show_default="the user's file"),
@@ -90,6 +114,8 @@ def install(  # noqa: PLR0913 - one for each option of the command
     env_file: EnvFile = None,
     header: Header = None,
     runner: Runner = "auto",
+    with_: With = None,
+    with_requirements: WithRequirements = None,
     workspace: Workspace = None,
     file: File = None,
     link: Link = False,
@@ -107,14 +133,19 @@ def install(  # noqa: PLR0913 - one for each option of the command
     variables = _variables_of(env_file, env or [])
     if link and client == "goose" and runner == "auto":
         runner = "uvx"  # links of goose start few other programs
-    server, bundle = _server_at(target, name, arguments or [], variables, header or [], runner)
+    packages = Packages.of(with_ or [], with_requirements)
+    server, bundle = _server_at(target, name, arguments or [], variables, header or [], runner, packages=packages)
     if profile is None or link:
         _print_text(client, profile, server, link=link)
-        return
-    path = _file(profile, workspace, file)
-    if bundle is not None and write and not dry_run:
-        write_line(bundle.unpack())
-    _add(profile, server, path, write=write, dry_run=dry_run)
+    else:
+        _add(profile, server, _file(profile, workspace, file), bundle, write=write, dry_run=dry_run)
+    if write_faults(server.faults):
+        raise typer.Exit(1)
+
+
+def _is_server(client: str) -> bool:
+    """Return whether a server is where the name of a client belongs."""
+    return client.endswith((".py", ".mcpb")) or "://" in client or Path(client).is_file()
 
 
 def _variables_of(env_file: Path | None, env: list[str]) -> list[str]:
@@ -133,12 +164,22 @@ def _check_no_file(*options: object) -> None:
         raise typer.BadParameter("This is printed only. Leave out --write, --dry-run, --file and --workspace.")
 
 
-def _add(client: ClientProfile, server: ServerDescription, path: Path, *, write: bool, dry_run: bool) -> None:
+def _add(
+    client: ClientProfile,
+    server: ServerDescription,
+    path: Path,
+    bundle: Bundle | None,
+    *,
+    write: bool,
+    dry_run: bool,
+) -> None:
     """Print the entry of a server or write it into a client's file, and say what its user should know."""
     from funcmcp_cli.install.entries import entry_for
     from funcmcp_cli.install.files import configuration_text
     from funcmcp_cli.install.servers import has_key
 
+    if bundle is not None and write and not dry_run:
+        write_line(bundle.unpack())
     entry = entry_for(client, server)
     if write or dry_run:
         _write(client, server, entry, path, dry_run=dry_run)
@@ -156,15 +197,27 @@ def _add(client: ClientProfile, server: ServerDescription, path: Path, *, write:
         write_line(f"{client.title} asks for {user_input['id']} when it starts the server.", error=True)
 
 
-def _server_at(
-    target: str, name: str | None, arguments: list[str], env: list[str], headers: list[str], runner: str
+def _server_at(  # noqa: PLR0913 - one for each option of the command
+    target: str,
+    name: str | None,
+    arguments: list[str],
+    env: list[str],
+    headers: list[str],
+    runner: str,
+    *,
+    packages: Packages,
 ) -> tuple[ServerDescription, Bundle | None]:
     """Return the server at a target, and the bundle that it is in. The bundle is None for other targets."""
     from funcmcp_cli.install.bundles import is_bundle, open_bundle, server_in
     from funcmcp_cli.install.servers import server_at
 
     if not is_bundle(target):
-        return server_at(target, name, arguments=arguments, env=env, headers=headers, runner=runner), None
+        description = server_at(
+            target, name, arguments=arguments, env=env, headers=headers, runner=runner, packages=packages
+        )
+        return description, None
+    if packages:
+        raise Failure("A bundle has its own packages. Leave out --with and --with-requirements.")
     if arguments or headers:
         raise Failure("A bundle has its own command. Its settings are given with --env NAME=VALUE.")
     bundle = open_bundle(target)
@@ -200,6 +253,8 @@ def find_client(name: str) -> ClientProfile:
         return MCP_JSON
     if name in CLIENTS:
         return CLIENTS[name]
+    if _is_server(name):
+        raise Failure(f"The client is missing: funcmcp install claude-desktop {name}. Valid clients: {_NAMES}.")
     similar = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name.lower(), CLIENTS, 1)), None)
     advice = "" if similar is None else f"Did you mean {similar}? "
     raise Failure(f"Unknown client {name!r}. {advice}Valid clients: {_NAMES}.")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp._page.mcp_clients import ClientProfile
+    from funcmcp_cli.faults import Fault
 
 _ALLOWED_BY_MCP_REMOTE = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])([:/]|$)")
 """URLs to which mcp-remote connects over HTTP without ``--allow-http``."""
@@ -33,6 +34,7 @@ class ServerDescription:
         env: Environment variables of the command.
         headers: Header fields of each request to the URL.
         advice: A sentence about the command that its user should know. Empty if there is none.
+        faults: The features that the server leaves out of its lists.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ServerDescription:
     env: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,22 +19,27 @@ from funcmcp_cli.arguments import read_header
 from funcmcp_cli.bundle.project import find_project
 from funcmcp_cli.connect import is_command
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.faults import faults_in
 from funcmcp_cli.install.entries import ServerDescription
-from funcmcp_cli.targets import find, function_app_in, load
+from funcmcp_cli.install.packages import Packages
+from funcmcp_cli.targets import MissingModule, find, function_app_in, has_script_metadata, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from funcmcp_cli.faults import Fault
     from funcmcp_cli.targets import Target
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PACKAGE_RUNNERS = {"npx", "pipx", "uvx"}
 """Programs whose first argument is the package that they run."""
 
+_NO_PACKAGES = Packages()
+_THIS_LIBRARY = {"funcmcp", "funcmcp-slim"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def server_at(
+def server_at(  # noqa: PLR0913 - one for each option of the command
     target: str,
     name: str | None,
     *,
@@ -42,6 +47,7 @@ def server_at(
     env: Sequence[str],
     headers: Sequence[str],
     runner: str,
+    packages: Packages = _NO_PACKAGES,
 ) -> ServerDescription:
     """Return the server at a target or URL.
 
@@ -53,6 +59,7 @@ def server_at(
         headers: Header fields, as ``NAME:VALUE``.
         runner: "python" for this interpreter, "uv" for ``uv run``, "uvx" for an environment apart from the project's,
             "auto" for uvx if it runs this command, and for uv in the projects of uv.
+        packages: Packages that uv installs for the server.
 
     Raises:
         Failure: The target has no server, or an option is not valid or not for such a server.
@@ -62,6 +69,7 @@ def server_at(
             raise Failure("--env is for servers that the client starts. A server at a URL has --header.")
         if arguments:
             raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
+        packages.reject("A server at a URL")
         fields = dict(read_header(text, example="X-Api-Key: ${API_KEY}") for text in headers)
         default_name = _name_of_url(target)
         return ServerDescription(checked_name(name or default_name), url=target, headers=fields)
@@ -69,10 +77,12 @@ def server_at(
         raise Failure("--header is for servers at a URL. A server that the client starts has --env.")
     variables = dict(map(variable_of, env))
     if is_command(target):
+        packages.reject("A command such as uvx")
         return _server_of_command(shlex.split(target), name, arguments, variables)
     folder = function_app_in(target)
     if folder is None:
-        return _server_of_module(target, name, arguments, variables, runner)
+        return _server_of_module(target, name, arguments, variables, runner, packages)
+    packages.reject("A function app, which has requirements.txt,")
     if arguments:
         raise Failure("A function app takes no arguments after --. Use app settings.")
     root = folder.resolve()
@@ -96,23 +106,62 @@ def _server_of_command(
 
 
 def _server_of_module(
-    target: str, name: str | None, arguments: Sequence[str], variables: dict[str, str], runner: str
+    target: str,
+    name: str | None,
+    arguments: Sequence[str],
+    variables: dict[str, str],
+    runner: str,
+    packages: Packages,
 ) -> ServerDescription:
     """Return the server in a Python file or module."""
-    default_name = load(target).name
     place = find(target)
+    packages.check(runner, uv_program())
+    if runner == "auto":
+        runner = _runner_for(place, packages)
+    advice = _advice(place.root, runner) or _advice_about_metadata(place, runner)
+    try:
+        server = load(target)
+    except MissingModule as failure:
+        if runner == "auto" or not (packages or has_script_metadata(place)):
+            raise
+        default_name = place.module.rpartition(".")[2]
+        faults: tuple[Fault, ...] = ()
+        advice = f"The tools of the server are not checked, because this Python has not all of its packages. {failure}"
+    else:
+        default_name = server.name
+        faults = tuple(faults_in(server))
     text = str(place.file) if place.file is not None else place.module
     if place.attribute is not None:
         text += f":{place.attribute}"
     if place.file is None and _is_local(place.module):
         variables.setdefault("PYTHONPATH", str(place.root))
     server_arguments = ("--", *arguments) if arguments else ()
-    if runner == "uvx" or (runner == "auto" and _is_run_by_uvx()):
-        command = _uvx_command(place, text, *server_arguments)
+    if runner == "uvx":
+        command = _uvx_command(place, text, *server_arguments, packages=packages)
     else:
-        command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
-    advice = _advice(place.root, runner)
-    return ServerDescription(checked_name(name or slug(default_name)), command, env=variables, advice=advice)
+        command = _command(place.root, runner, "run", text, "--stdio", *server_arguments, packages=packages)
+    entry_name = checked_name(name or slug(default_name))
+    return ServerDescription(entry_name, command, env=variables, advice=advice, faults=faults)
+
+
+def _runner_for(place: Target, packages: Packages) -> str:
+    """Return what runs a server if the user does not say it: uv if it installs packages, else "auto" or uvx."""
+    if _is_run_by_uvx():
+        return "uvx"
+    if uv_program() is None or not (packages or has_script_metadata(place)):
+        return "auto"
+    project = _uv_project(place.root)
+    if project is not None and (project / "uv.lock").is_file() and not has_script_metadata(place):
+        return "uv"
+    return "uvx"
+
+
+def _advice_about_metadata(place: Target, runner: str) -> str:
+    """Return a sentence if a script lists its packages and nothing installs them, or ""."""
+    if runner == "auto" and has_script_metadata(place):
+        needs = f"the entry starts {sys.executable}, which needs them"
+        return f"{place.text} lists its packages, but uv is not on PATH: {needs}."
+    return ""
 
 
 def _advice(root: Path, runner: str) -> str:
@@ -122,11 +171,11 @@ def _advice(root: Path, runner: str) -> str:
 
 def _is_local(module: str) -> bool:
     """Return whether an imported module is not among the installed packages."""
-    file = getattr(sys.modules[module], "__file__", None)
+    file = getattr(sys.modules.get(module), "__file__", None)
     return file is not None and "site-packages" not in Path(file).parts
 
 
-def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
+def _command(folder: Path, runner: str, *arguments: str, packages: Packages = _NO_PACKAGES) -> tuple[str, ...]:
     """Return the command that runs funcmcp, with absolute paths: clients start it in a folder of their own."""
     project = _uv_project(folder)
     uv = uv_program()
@@ -138,17 +187,25 @@ def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
         and project is not None
         and (runner == "uv" or (runner == "auto" and (project / "uv.lock").is_file()))
     ):
-        return (str(Path(uv).absolute()), "run", "--project", str(project), "funcmcp", *arguments)
+        return (str(Path(uv).absolute()), "run", "--project", str(project), *packages.options(), "funcmcp", *arguments)
     # sys.executable of a virtual environment is a link: it must stay one, or the environment is lost.
     return (str(Path(sys.executable).absolute()), "-m", "funcmcp", *arguments)
 
 
-def _uvx_command(place: Target, text: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs funcmcp in a separate environment, with the dependencies of a project."""
-    project = find_project(place)
-    dependencies = map(Requirement, [] if project is None else project.metadata.get("dependencies", []))
-    required = [str(dependency) for dependency in dependencies if dependency.name not in {"funcmcp", "funcmcp-slim"}]
-    options = [word for requirement in required for word in ("--with", requirement)]
+def _uvx_command(place: Target, text: str, *arguments: str, packages: Packages) -> tuple[str, ...]:
+    """Return the command that runs funcmcp in a separate environment, with the dependencies of a script or project.
+
+    uv reads the metadata of a script at each start.
+    """
+    options = packages.options()
+    if place.file is not None and has_script_metadata(place):
+        find_project(place)  # it checks the metadata
+        options = ["--with-requirements", str(place.file), *options]
+    else:
+        project = find_project(place)
+        dependencies = map(Requirement, [] if project is None else project.metadata.get("dependencies", []))
+        required = [str(dependency) for dependency in dependencies if dependency.name not in _THIS_LIBRARY]
+        options = [*(word for requirement in required for word in ("--with", requirement)), *options]
     return ("uvx", *options, f"funcmcp@{__version__}", "run", text, "--stdio", *arguments)
 
 

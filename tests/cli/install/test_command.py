@@ -116,3 +116,13 @@ def test_a_key_in_a_url_is_a_warning(tmp_path: Path) -> None:
     for query, is_key in (("?code=abc", True), ("?Code", True), ("?barcode=1", False)):
         shown = funcmcp("install", "cursor", f"https://example.com/mcp{query}", folder=tmp_path)
         assert (shown.returncode, "The URL contains a key" in shown.stderr) == (0, is_key)
+
+
+def test_a_tool_that_is_left_out_is_an_error_after_the_entry(tmp_path: Path) -> None:
+    (tmp_path / "faulty.py").write_text(
+        "from funcmcp import MCPServer\nmcp = MCPServer('a')\n@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n"
+    )
+    shown = funcmcp("install", "cursor", "faulty.py", folder=tmp_path)
+    assert shown.returncode == 1
+    assert "mcpServers" in shown.stdout
+    assert "The tool bad is left out of the list. Correct it: " in shown.stderr

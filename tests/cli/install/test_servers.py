@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,14 @@ import pytest
 
 from funcmcp import __version__
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.packages import Packages
 from funcmcp_cli.install.servers import read_variables, server_at
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = 'from funcmcp import MCPServer\nmcp = MCPServer("Order Desk, Köln")\n'
+FAULTY = "@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n"
 
 
 @pytest.fixture
@@ -166,3 +169,72 @@ def test_a_server_without_a_command_of_its_own_has_no_arguments(project: Path) -
     for target in ("https://example.com/mcp", str(project)):
         with pytest.raises(Failure, match="after --"):
             server_at(target, None, arguments=["-v"], env=[], headers=[], runner="auto")
+
+
+METADATA = '# /// script\n# dependencies = ["no-such-library>=2"]\n# ///\nimport no_such_library\n'
+
+
+def add_uv(project: Path) -> str:
+    """Put a program uv on PATH. It is not run."""
+    program = project / "bin" / "uv"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    return str(program)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Programs of Windows have another name.")
+def test_packages_are_installed_by_uvx_or_in_the_project_of_uv(project: Path) -> None:
+    uv = add_uv(project)
+    (project / "desk_with.py").write_text(SERVER)
+    packages = Packages(("pandas>=2",), project / "more.txt")
+    options = ("--with", "pandas>=2", "--with-requirements", f"{project}/more.txt")
+    server = server_at("desk_with.py", None, env=[], headers=[], runner="auto", packages=packages)
+    run = ("run", f"{project}/desk_with.py", "--stdio")
+    assert server.command == ("uvx", *options, f"funcmcp@{__version__}", *run)
+    (project / "pyproject.toml").write_text("[project]\nname = 'a'\nversion = '1'\n")
+    (project / "uv.lock").touch()
+    server = server_at("desk_with.py", None, env=[], headers=[], runner="auto", packages=packages)
+    assert server.command == (uv, "run", "--project", str(project), *options, "funcmcp", *run)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Programs of Windows have another name.")
+def test_uv_reads_the_metadata_of_a_script_whose_packages_are_missing_here(project: Path) -> None:
+    script = project / "desk_script.py"
+    script.write_text(METADATA + SERVER)
+    with pytest.raises(Failure, match=r"uvx --with-requirements desk_script\.py funcmcp run desk_script\.py"):
+        server_at("desk_script.py", None, env=[], headers=[], runner="auto")
+    add_uv(project)
+    server = server_at("desk_script.py", None, env=[], headers=[], runner="auto")
+    assert server.command[:4] == ("uvx", "--with-requirements", str(script), f"funcmcp@{__version__}")
+    assert server.name == "desk_script"
+    assert server.advice.startswith("The tools of the server are not checked, because this Python has not all")
+
+
+def test_a_script_is_run_by_this_interpreter_without_uv_and_the_user_learns_it(project: Path) -> None:
+    (project / "desk_listed.py").write_text(METADATA.replace("import no_such_library", "") + SERVER)
+    server = server_at("desk_listed.py", None, env=[], headers=[], runner="auto")
+    assert server.command[0] == sys.executable
+    assert server.advice.startswith("desk_listed.py lists its packages, but uv is not on PATH")
+
+
+@pytest.mark.parametrize(
+    ("target", "runner", "message"),
+    [
+        ("https://example.com/mcp", "auto", "A server at a URL has its own packages. Leave out --with"),
+        ("uvx desk-mcp", "auto", "A command such as uvx has its own packages."),
+        ("desk_rejected.py", "auto", "need uv, which is not on PATH. Install it"),
+        ("desk_rejected.py", "python", "need uv. Leave out --runner python, or install them: "),
+    ],
+)
+def test_packages_that_nothing_would_install_are_rejected(
+    project: Path, target: str, runner: str, message: str
+) -> None:
+    (project / "desk_rejected.py").write_text(SERVER)
+    with pytest.raises(Failure, match=re.escape(message)):
+        server_at(target, None, env=[], headers=[], runner=runner, packages=Packages(("pandas",)))
+
+
+def test_tools_that_the_server_leaves_out_are_part_of_its_description(project: Path) -> None:
+    (project / "desk_faulty.py").write_text(SERVER + FAULTY)
+    server = server_at("desk_faulty.py", None, env=[], headers=[], runner="python")
+    assert [fault.key for fault in server.faults] == ["bad"]
