@@ -59,7 +59,9 @@ async def outcome_of(client: Client, call: Call, seconds: float | None = None) -
         async with asyncio.timeout(seconds):
             return await _outcome_of(client, call)
     except TimeoutError:
-        return {"error": {"code": _NO_ANSWER, "message": f"There is no answer within {seconds_text(seconds or 0)}."}}
+        return {
+            "error": {"code": _NO_ANSWER, "message": f"The server did not answer within {seconds_text(seconds or 0)}."}
+        }
 
 
 async def _outcome_of(client: Client, call: Call) -> dict[str, Any]:

@@ -64,21 +64,22 @@ Patterns = Annotated[
     ),
 ]
 ShowsClients = Annotated[
-    bool, typer.Option("--clients", help="Show what some clients and models' APIs do not accept instead.")
+    bool, typer.Option("--clients", help="Show instead what known clients and model APIs do not accept.")
 ]
 ShowsTokens = Annotated[
-    bool, typer.Option("--tokens", help="Show what the tools cost a model instead, the most expensive first.")
+    bool,
+    typer.Option("--tokens", help="Show instead how many tokens each tool costs a model, the most expensive first."),
 ]
 MaxTokens = Annotated[
     int | None,
-    typer.Option("--max-tokens", metavar="N", min=0, help="As --tokens; the exit code is 1 for a higher cost."),
+    typer.Option("--max-tokens", metavar="N", min=0, help="Like --tokens. The exit code is 1 if the tools cost more."),
 ]
 ForClients = Annotated[
     str | None,
     typer.Option(
         "--for",
         metavar="CLIENTS",
-        help="As --clients, for these clients only: parts of their names, such as claude,openai.",
+        help="Like --clients, for these clients only. Pass parts of their names, such as claude,openai.",
         show_default=False,
     ),
 ]

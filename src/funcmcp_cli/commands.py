@@ -136,7 +136,7 @@ def new(
             help="Where the project runs. On Azure Functions: by HTTP triggers (http, all of MCP), by Azure's own MCP "
             "triggers (triggers), or as its own server (self-hosted, a custom handler). Elsewhere: docker, fastapi "
             "(inside a FastAPI application), aca (Azure Container Apps), cloud-run, fly, heroku, kubernetes, lambda "
-            "(AWS), railway, render or systemd. none is the earlier name of docker."
+            "(AWS), railway, render or systemd."
         ),
     ] = "http",
     auth: Annotated[
@@ -151,7 +151,7 @@ def new(
         typer.Option(help="The database of the server: none, or a pool of connections to PostgreSQL (postgres)."),
     ] = "none",
 ) -> None:
-    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting says otherwise.
+    """Make a project with tests in a new folder NAME. It is for Azure Functions; --hosting chooses another platform.
 
     With . as NAME, add the files for the hosting to the server in this folder. No file is replaced.
     """
@@ -161,7 +161,7 @@ def new(
         added = add_to(Path(), hosting, auth, database)
         write_line(f"Added: {', '.join(added.written) or 'nothing'}")
         if added.unchanged:
-            write_line(f"Left as they are: {', '.join(added.unchanged)}")
+            write_line(f"Not changed: {', '.join(added.unchanged)}")
         for sentence in added.advice:
             write_line(sentence)
         return
@@ -222,11 +222,10 @@ def run(
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first.
 
-    A server at a URL, one that a command starts, and those of a client's configuration file are served over the
-    transport of this command: over HTTP, or with --stdio on stdin and stdout.
+    A URL, a COMMAND or a client's configuration file (--config) makes a bridge: other servers are served over HTTP,
+    or with --stdio on stdin and stdout.
 
-    At SIGHUP the code is loaded anew: new processes accept connections before the earlier ones end. If that fails, the
-    earlier code serves on.
+    SIGHUP reloads the code without downtime. If the new code fails, the old code keeps running.
     """
     from funcmcp_cli.served import served_by
 
@@ -354,7 +353,9 @@ def set_arguments(target: str, arguments: Sequence[str] | None) -> None:
         path = f"{target} {text}"
         if Path(path).exists():
             raise typer.BadParameter(f"A path with spaces needs quotes: '{path}'.")
-        raise typer.BadParameter(f"Unexpected argument: {text}. Arguments of the server follow --: {target} -- {text}")
+        raise typer.BadParameter(
+            f"Unexpected argument: {text}. Write arguments of the server after --: {target} -- {text}"
+        )
     sys.argv = [target, *(arguments or [])]
 
 
@@ -387,7 +388,9 @@ def _serve_stdio(served: Served) -> None:
             if is_json():
                 runtime_of(server).log_as_json()
             if os.isatty(source):
-                write_note(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
+                write_note(
+                    f"{server.name} waits for JSON-RPC messages on stdin, one on each line (Ctrl+D ends it)", error=True
+                )
             runtime = runtime_of(server)
             serve(runtime.server, runtime.aclose, runtime.enter_lifespans, source=source, sink=sink)
     except CannotStartError as error:
@@ -396,7 +399,7 @@ def _serve_stdio(served: Served) -> None:
         log_failure(error, "", "add_lifespan")
         raise Failure(str(error)) from error
     except StreamError as error:
-        raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
+        raise Failure(f"{error.strerror}. With --stdio the server needs stdin and stdout for its client.") from error
 
 
 def _serve_http(served: Served, options: RunOptions, address: ListenAddress) -> None:
@@ -505,7 +508,7 @@ def _explained_failures(options: RunOptions) -> Iterator[None]:
     except StartError as error:
         raise Failure(str(error)) from error
     except WorkerError as error:
-        raise Failure(f"{error} Its message is above.") from error
+        raise Failure(f"{error} The reason is above.") from error
 
 
 def _make_in_worker(served: Served, log: LogOptions, root: Path | None) -> MCPServer:
@@ -571,11 +574,11 @@ def _announce(
     if options.sign_in_as is not None:
         write_note(
             f"WARNING: Every program and every user of this machine can sign in as the user of --sign-in-as "
-            f"{options.sign_in_as}, and the identity provider is not asked. It is for development.",
+            f"{options.sign_in_as}, without the identity provider. Use it for development only.",
             error=True,
         )
     if runtime.keeps_sessions:
-        write_note("Sessions are in this process's memory and end with it.")
+        write_note("Sessions are kept in memory and end with this process.")
     if in_this_process:
         task = asyncio.get_running_loop().create_task(_warn_of_faults(server))
         _background.add(task)

@@ -338,4 +338,4 @@ def _serve_stdio(folder: Path, settings: HostSettings) -> None:
     try:
         asyncio.run(serve())
     except StreamError as error:
-        raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
+        raise Failure(f"{error.strerror}. With --stdio the server needs stdin and stdout for its client.") from error

@@ -81,12 +81,12 @@ def served_for_user(served: Served, options: RunOptions, address: ListenAddress)
     if not is_loopback(address.host):
         by = f" ({address.host_variable})" if address.host_variable else ""
         raise typer.BadParameter(
-            f"--sign-in-as is for this machine only, and {address.host}{by} can be reached by others. Use 127.0.0.1."
+            f"--sign-in-as is for this machine only, and other machines can reach {address.host}{by}. Use 127.0.0.1."
         )
     if not address.port:
         raise typer.BadParameter("--sign-in-as needs a port that is known before the start. Pass --port 8000.")
     if options.process_count > 1:
-        raise typer.BadParameter("--sign-in-as serves a developer in one process: leave out --workers.")
+        raise typer.BadParameter("--sign-in-as works with one process only. Leave out --workers.")
     for variable in (PROXIES_VARIABLE, ROOT_PATH_VARIABLE, _LISTEN_VARIABLE):
         if os.environ.get(variable, "0") not in {"", "0"}:
             raise typer.BadParameter(

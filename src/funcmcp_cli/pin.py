@@ -59,8 +59,7 @@ def pin(  # noqa: PLR0913 - one for each option of the command
 ) -> None:
     """Write the definitions of a server and their hashes into a file, for ``Upstream(pinned=FILE)``.
 
-    If the file exists, what changes is printed. With --check nothing is written. Characters that a reader would not see
-    are reported.
+    If the file exists, the changes are printed. With --check nothing is written. Invisible characters are reported.
     """
     from funcmcp._upstreams.pins import changes_between, entries_in, text_of
     from funcmcp_cli.connect import open_source
@@ -84,7 +83,7 @@ def pin(  # noqa: PLR0913 - one for each option of the command
         write_line(f"{source.name} differs from {output}: {count}.", error=True)
         raise typer.Exit(1)
     else:
-        write_line(f"{source.name} is as pinned in {output}.")
+        write_line(f"{source.name} is the same as in {output}.")
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def replay(
     *,
     port: Port = None,
 ) -> None:
-    """Play a cassette to a client, in place of the server. A request that is not in it is an error that says so."""
+    """Play a cassette to a client, in place of the server. A request that is not in it gets an error."""
     from funcmcp._client.cassettes import Cassette, CassetteError, ReplayTransport
     from funcmcp_cli.failure import Failure
 

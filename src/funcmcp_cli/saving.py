@@ -57,7 +57,7 @@ def _decoded(text: Any, subject: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (ValueError, TypeError) as error:
-        raise Failure(f"{subject} cannot be read: neither text nor base64.") from error
+        raise Failure(f"{subject} cannot be read: it is neither text nor valid base64.") from error
 
 
 def _name_in(uri: str) -> str:

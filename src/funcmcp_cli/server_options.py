@@ -42,7 +42,7 @@ class Conflict(Enum):
 
     STDIO = "--stdio serves one client in one process"
     UDS = "--uds listens on a Unix socket, for HTTP"
-    NO_TASKS = "--no-tasks runs the tasks of no queue"
+    NO_TASKS = "--no-tasks runs no tasks"
     ELSEWHERE = "the code of the server is elsewhere"
     NO_URL = "the server is not at a URL"
 
@@ -86,7 +86,7 @@ _drain = partial(
     None,
     min=0,
     metavar="SECONDS",
-    help="The time that calls and tasks have to end after SIGTERM.",
+    help="How long calls and tasks may still run after SIGTERM.",
     show_default=f"${DRAIN_VARIABLE}, or {DEFAULT_SECONDS}",
     variable=DRAIN_VARIABLE,
 )
@@ -126,7 +126,7 @@ class RunOptions:
     reload: bool = option(
         False,
         "--reload",
-        help="Start again when a Python file changes.",
+        help="Restart when a Python file changes.",
         conflicts=(Conflict.STDIO, Conflict.ELSEWHERE),
     )
     workers: int | None = option(
@@ -144,7 +144,7 @@ class RunOptions:
     )
     page: bool | None = option(
         None,
-        help="Answer browsers at the endpoint with a page for people.",
+        help="Show browsers at the endpoint a page with a form for each tool.",
         show_default="on a loopback address",
         variable=PAGE_VARIABLE,
         conflicts=_HTTP_ONLY,
@@ -158,8 +158,8 @@ class RunOptions:
     )
     log_level: _Level | None = option(
         None,
-        help="The least severe messages to log. With info and debug there is a line for each request, as there is "
-        "on a terminal and in JSON by default.",
+        help="The lowest level to log. info and debug add a line for each request, which is the default on a terminal "
+        "and in JSON.",
         conflicts=_HTTP_ONLY,
     )
     log_format: _Format | None = _log_format()
@@ -180,8 +180,7 @@ class RunOptions:
         None,
         min=0,
         metavar="SECONDS",
-        help="The time for which an idle connection remains open. It has to be longer than the same time of a "
-        "proxy in front.",
+        help="How long an idle connection stays open. It must be longer than in the proxy in front of the server.",
         show_default=f"${KEEP_ALIVE_VARIABLE}, or 95",
         variable=KEEP_ALIVE_VARIABLE,
         conflicts=_HTTP_ONLY,
@@ -189,7 +188,7 @@ class RunOptions:
     root_path: str | None = option(
         None,
         metavar="PATH",
-        help="The path at which a proxy serves the server, such as /shop, and which the proxy removes.",
+        help="The path at which a proxy serves the server, such as /shop. The proxy must remove it.",
         show_default=f"${ROOT_PATH_VARIABLE}",
         variable=ROOT_PATH_VARIABLE,
         conflicts=_HTTP_ONLY,
@@ -198,7 +197,7 @@ class RunOptions:
         None,
         min=0,
         metavar="N",
-        help="The number of your proxies that every request passes, whose X-Forwarded-For names the client.",
+        help="How many of your proxies each request passes. X-Forwarded-For then names the client.",
         show_default=f"${PROXIES_VARIABLE}, or the server's option",
         variable=PROXIES_VARIABLE,
         conflicts=_HTTP_ONLY,
@@ -215,7 +214,7 @@ class RunOptions:
     sign_in_as: str | None = option(
         None,
         metavar="USER|FILE",
-        help="Let clients sign in as this user without the identity provider, on this machine only: a name, an e-mail "
+        help="Sign clients in as this user without the identity provider, on this machine only. Pass a name, an e-mail "
         "address, or a JSON file with claims.",
         conflicts=(Conflict.STDIO, Conflict.UDS, Conflict.ELSEWHERE),
     )
@@ -261,10 +260,10 @@ class HostOptions:
     trust_proxy: bool = option(
         False,
         "--trust-proxy",
-        help="Hand X-MS-CLIENT-*, X-MS-TOKEN-* and X-ARR-* to functions: a proxy in front sets them.",
+        help="Pass X-MS-CLIENT-*, X-MS-TOKEN-* and X-ARR-* to functions, because a proxy in front sets them.",
     )
     allow_cross_site: bool = option(
-        False, "--allow-cross-site", help="Let links on pages of other sites run HTTP triggers on loopback."
+        False, "--allow-cross-site", help="Allow links on pages of other sites to run HTTP triggers on loopback."
     )
     cors: str | None = option(
         None,
@@ -272,7 +271,7 @@ class HostOptions:
         help="The origins whose pages may call the app, separated by commas; * for all.",
         show_default="Host.CORS of local.settings.json",
     )
-    cors_credentials: bool = option(False, "--cors-credentials", help="Let the pages of --cors send cookies.")
+    cors_credentials: bool = option(False, "--cors-credentials", help="Allow the pages of --cors to send cookies.")
     python: str | None = option(
         None, metavar="FILE", help="The interpreter of a Python app.", show_default="DIR/.venv, or this one"
     )
@@ -296,7 +295,7 @@ class HostOptions:
         None, min=0, metavar="SECONDS", help="The time that a call may take.", show_default="host.json's"
     )
     drain: int | None = _drain()
-    log_level: _Level = option("info", help="The least severe messages to log.")
+    log_level: _Level = option("info", help="The lowest level to log.")
     log_format: _Format | None = _log_format()
 
 

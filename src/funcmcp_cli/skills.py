@@ -45,7 +45,7 @@ def skills(  # noqa: PLR0913 - one for each option of the command
     sign_in: SignsIn = False,
     verbose: Verbose = False,
 ) -> None:
-    """List the skills of a server, or print a file of one. A file that is not what the server has listed is an error.
+    """List the skills of a server, or print a file of one. A file that differs from the server's list is an error.
 
     The command only shows a skill. Permissions that it asks for, such as allowed-tools, have no effect.
     """

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str],
-    typer.Argument(metavar="TASK...", help="What `list` shows, or its first 6 characters or more.", show_default=False),
+    typer.Argument(
+        metavar="TASK...", help="The name that `list` shows, or at least its first 6 characters.", show_default=False
+    ),
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -43,7 +45,7 @@ _POLL_SECONDS = 0.5
 tasks_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Show and change the tasks of a server, whose store other processes reach.",
+    help="Show and change the tasks of a server. Its task store must be one that other processes reach.",
 )
 app.add_typer(tasks_app, name="tasks")
 
@@ -118,7 +120,7 @@ def show(
 
 @tasks_app.command()
 def cancel(target: Target, names: Names) -> None:
-    """Cancel tasks of TARGET. Their runs end at once, or within five seconds. The exit code is 1 if one was over."""
+    """Cancel tasks of TARGET. Their runs end at once, or within five seconds. The exit code is 1 if one had ended."""
 
     async def cancel_all(tasks: Tasks) -> list[tuple[str, bool]]:
         records = await _find(tasks, names)
@@ -129,7 +131,7 @@ def cancel(target: Target, names: Names) -> None:
         if is_cancelled:
             write_line(f"Cancelled {digest}")
         else:
-            write_line(f"{digest} has ended before.", error=True)
+            write_line(f"{digest} had already ended.", error=True)
     if not all(is_cancelled for _, is_cancelled in outcomes):
         raise typer.Exit(1)
 
@@ -232,13 +234,13 @@ def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
     runtime = runtime_of(load(target))
     tasks = open_tasks(runtime)
     if not tasks.store.shared:
-        raise Failure(f"{runtime.name} stores tasks in the memory of its process, where no command reaches them.")
+        raise Failure(f"{runtime.name} stores tasks in the memory of its process, which other commands can't read.")
 
     async def run() -> Any:
         try:
             return await work(tasks)
         except UnreadableTaskError as error:
-            raise Failure(f"The task was {_BY_NEWER_VERSION} meanwhile. Use the command of that version.") from error
+            raise Failure(f"The task has since been {_BY_NEWER_VERSION}. Use the command of that version.") from error
         except StoreUnavailableError as error:
             raise Failure("The task store can't be reached. The reason is above.") from error
         finally:
@@ -271,7 +273,7 @@ async def _find(tasks: Tasks, names: Sequence[str]) -> list[TaskRecord]:
     """Return the tasks with these names; raise Failure unless each name is that of one task."""
     for name in names:
         if len(name) < _SHORTEST_NAME:
-            raise Failure(f"{name!r} is too short: name a task by {_SHORTEST_NAME} characters at least.")
+            raise Failure(f"{name!r} is too short. Write at least {_SHORTEST_NAME} characters of the task's name.")
     records_by_name: dict[str, list[TaskRecord]] = {name: [] for name in names}
     readable, unreadable = await _all_tasks(tasks)
     for record in readable:

@@ -28,7 +28,7 @@ def worker(target: Target, *, options: WorkerOptions) -> None:
     """Run the tasks of TARGET without serving it, until Ctrl+C or SIGTERM. Running tasks are finished first.
 
     The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end in time are
-    returned for another worker if they may be started again; others fail. A second signal ends the time at once.
+    returned for another worker if they may be started again; others fail. A second signal stops the worker at once.
     """
     from funcmcp._server.log_output import write_to_stderr
     from funcmcp._serving.composition import runtime_of

@@ -81,7 +81,7 @@ _MAX_START_SECONDS = 600.0
 _WITHOUT_BODY = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _AWAY = "The custom handler does not start; try again later."
-_STOPPING = "The server stops, and its custom handler does not run. The request was not begun; try again later."
+_STOPPING = "The server is stopping. The request was not processed; try again later."
 _INVOCATION_ID = "x-azure-functions-invocationid"
 _OF_THE_HOST = (_INVOCATION_ID, "x-azure-functions-hostversion")
 """Headers that only the host sets."""
@@ -99,7 +99,7 @@ _PAUSES = (0.05, 0.1, 0.2, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25)
 _DRAIN_SECONDS = 10.0
 """How long the end of a process whose files have changed waits for the answers that it has begun with."""
 
-_REFUSING = "The custom handler runs and refuses connections. It has not begun with the request."
+_REFUSING = "The custom handler runs and refuses connections. The request was not processed."
 _BROKEN = "The custom handler ended or broke off the connection before it answered. The request may have had an effect."
 _INVALID = (
     "The custom handler's response has a status or header that can't be sent. The request may have had an effect."

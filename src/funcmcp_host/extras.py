@@ -109,8 +109,8 @@ class Storage:
                 return text
         if any(name.startswith(f"{connection}__") for name in self.settings):
             raise BindingError(
-                f"The connection {connection!r} uses an identity, which is not served here. Set the app setting "
-                f"{connection!r} to a connection string."
+                f"The connection {connection!r} uses an identity, which funcmcp host does not support. "
+                f"Set the app setting {connection!r} to a connection string."
             )
         raise BindingError(
             f"The app setting {connection!r} is not set. Set it to a connection string in local.settings.json, or "
@@ -218,7 +218,7 @@ def _reader(binding: ExtraBinding, storage: Storage, template: Template | None) 
         if storage.durable.fault is not None:
             raise BindingError(storage.durable.fault)
         return storage.durable
-    raise BindingError(f"Its input binding {_kind(binding)} is not served here.")
+    raise BindingError(f"funcmcp host does not support its input binding {_kind(binding)}.")
 
 
 def _writer(binding: ExtraBinding, storage: Storage, template: Template | None) -> OutputWriter:
@@ -226,7 +226,7 @@ def _writer(binding: ExtraBinding, storage: Storage, template: Template | None) 
         return _Blob(binding, storage, template)
     if binding.kind == "queue" and template is not None:
         return _Queue(binding, storage, template)
-    raise BindingError(f"Its output binding {_kind(binding)} is not served here.")
+    raise BindingError(f"funcmcp host does not support its output binding {_kind(binding)}.")
 
 
 def _kind(binding: ExtraBinding) -> str:

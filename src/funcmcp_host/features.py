@@ -360,8 +360,8 @@ def _check_unique(key: FeatureKey, features: Mapping[FeatureKey, tuple[Feature, 
     for other, (_, plan) in features.items():
         if other.kind == key.kind and name_on_azure(*other) == name_on_azure(*key):
             raise BindingError(
-                f"For Azure, the {key.kind} {key.name!r} is the same as {other.name!r} of {plan.function}. "
-                "Change one of them."
+                f"Azure does not distinguish the {key.kind} {key.name!r} from {other.name!r} of {plan.function}. "
+                "Rename one of them."
             )
 
 

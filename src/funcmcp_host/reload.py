@@ -47,7 +47,7 @@ async def reload_on_change(folder: Path, reload: Callable[[], Awaitable[None]]) 
         except (LoadFailed, FolderError) as error:
             if str(error) != reason:
                 reason = str(error)
-                _log.error("The changed app can't be loaded, so the one before goes on. %s", reason)
+                _log.error("The changed app can't be loaded. The previous one keeps running. %s", reason)
         else:
             reason = ""
             _log.info("The app was loaded again.")

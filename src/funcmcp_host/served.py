@@ -376,7 +376,7 @@ class FunctionsHost(HTTPRuntime):
         left_out += [LeftOut(name, reason) for name, reason in durable.items()]
         self.left_out = [*update.left_out, *left_out]
         if not (self.feature_count or self._http_count or self._durable.count):
-            _log.warning("The app has no function that is served. funcmcp doctor looks for the reason.")
+            _log.warning("The app has no function that funcmcp host can serve. Run funcmcp doctor to find the reason.")
         self._log_access()
 
     def _log_access(self) -> None:
@@ -416,7 +416,7 @@ class FunctionsHost(HTTPRuntime):
         folder = self._read_folder(previous.path, self._environment)
         if self._is_public and not self._keys and previous.options.anonymous and not folder.options.anonymous:
             raise FolderError(
-                "host.json: webhookAuthorizationLevel requires keys, which are read at the start. Restart."
+                "host.json: webhookAuthorizationLevel requires keys, which are read at the start. Restart funcmcp host."
             )
         self._use_folder(folder)
         try:

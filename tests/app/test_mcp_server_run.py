@@ -128,7 +128,7 @@ def test_a_closed_stream_is_one_line_on_stderr(closed: str, name: str, tmp_path:
         ["sh", "-c", command], env=environment(), stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
     )
     assert ended.returncode == 1
-    assert ended.stderr == f"{name} is not open. On stdio the server exchanges messages with its client there.\n"
+    assert ended.stderr == f"{name} is not open. On stdio the server needs stdin and stdout for its client.\n"
 
 
 @pytest.mark.parametrize("line", ["mcp.run()", "asyncio.run(mcp.run_async())"])

@@ -75,5 +75,5 @@ async def test_a_call_without_an_answer_in_time_has_an_error() -> None:
     async with Client(mcp) as client:
         outcomes = [await outcome_of(client, {"tool": name}, 0.1) for name in ("wait", "nothing")]
     message = outcomes[0]["error"]["message"]
-    assert message == "There is no answer within 0.1 seconds."
+    assert message == "The server did not answer within 0.1 seconds."
     assert outcomes[1]["error"]["code"] == -32602

@@ -325,7 +325,7 @@ def test_only_the_clients_that_count_decide_about_the_exit_code(tmp_path: Path) 
     assert funcmcp("inspect", "server.py", "--for", "openai,zed", folder=tmp_path).returncode == 1
     wrong = funcmcp("inspect", "server.py", "--for", "winamp", folder=tmp_path)
     assert wrong.returncode == 2
-    assert "No rule is about the client 'winamp'." in " ".join(wrong.stderr.replace("│", " ").split())
+    assert "Unknown client 'winamp'." in " ".join(wrong.stderr.replace("│", " ").split())
 
 
 def test_features_that_cannot_be_listed_are_named_beside_the_problems(folder: Path) -> None:

@@ -195,7 +195,7 @@ def test_loopback_addresses_are_served(host: str, origin: str) -> None:
 def test_a_port_that_is_not_known_and_several_processes_are_refused() -> None:
     with pytest.raises(typer.BadParameter, match="Pass --port 8000"):
         served(ListenAddress("127.0.0.1", 0))
-    with pytest.raises(typer.BadParameter, match="leave out --workers"):
+    with pytest.raises(typer.BadParameter, match="Leave out --workers"):
         served(workers=2)
     served(workers=1, reload=True)
 

@@ -557,7 +557,7 @@ def test_a_dot_adds_the_files_of_a_hosting_to_a_server(hosting: str, tmp_path: P
     (folder / "requirements.txt").write_text("funcmcp[azure]\n")
     result = funcmcp("new", ".", "--hosting", hosting, folder=folder)
     assert result.returncode == 0, result.stderr
-    assert "Left as they are: requirements.txt" in result.stdout
+    assert "Not changed: requirements.txt" in result.stdout
     assert "requirements.txt needs funcmcp-slim[azure" in result.stdout
     assert (folder / "README.md").read_text() == "mine"
     assert (folder / "server.py").read_text() == SERVER

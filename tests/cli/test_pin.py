@@ -42,7 +42,7 @@ def test_a_server_that_has_not_changed_is_as_pinned(pin: Callable[..., tuple[int
     code, output, _ = pin("time_server.py", "-o", "time.lock.json")
     assert (code, output.strip()) == (0, "Wrote 2 hashes of time_server.py to time.lock.json.")
     code, output, _ = pin("--check", "-o", "time.lock.json")
-    assert (code, output.strip()) == (0, "time_server.py is as pinned in time.lock.json.")
+    assert (code, output.strip()) == (0, "time_server.py is the same as in time.lock.json.")
 
 
 def test_what_has_changed_is_shown_and_fails_the_check(pin: Callable[..., tuple[int, str, str]]) -> None:

@@ -71,5 +71,5 @@ def test_other_blocks_are_no_files(tmp_path: Path, block: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("data", ["?", 7, None, "ü"])
 def test_what_is_not_base64_is_one_clear_line(tmp_path: Path, data: object) -> None:
-    with pytest.raises(Failure, match=r"^The image cannot be read: neither text nor base64\.$"):
+    with pytest.raises(Failure, match=r"^The image cannot be read: it is neither text nor valid base64\.$"):
         save_block({"type": "image", "data": data}, tmp_path)

@@ -181,7 +181,7 @@ async def test_a_cancelled_task_stops_where_it_runs(folder: Path) -> None:
             assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"Cancelled {name}\n", "")
             await asyncio.to_thread(server.line_with, "stopped")
         again = await asyncio.to_thread(funcmcp, "tasks", "cancel", "server.py", name, folder=folder)
-    assert (again.returncode, again.stdout, again.stderr) == (1, "", f"{name} has ended before.\n")
+    assert (again.returncode, again.stdout, again.stderr) == (1, "", f"{name} had already ended.\n")
 
 
 async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder: Path) -> None:
@@ -277,9 +277,9 @@ def test_tasks_of_a_newer_version_are_counted_and_can_not_be_named(folder: Path)
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["show", "server.py", "abc"], "'abc' is too short: name a task by 6 characters at least."),
+        (["show", "server.py", "abc"], "'abc' is too short. Write at least 6 characters of the task's name."),
         (["cancel", "server.py", "0" * 16], f"There is no task {'0' * 16!r}. `funcmcp tasks list` shows all tasks."),
-        (["list", "memory.py"], "Shop stores tasks in the memory of its process, where no command reaches them."),
+        (["list", "memory.py"], "Shop stores tasks in the memory of its process, which other commands can't read."),
         (["list", "none.py"], "Shop has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url))."),
     ],
 )

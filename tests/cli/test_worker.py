@@ -118,7 +118,7 @@ async def test_a_process_that_runs_no_tasks_leaves_them_to_workers(tmp_path: Pat
     [
         (["run", "server.py", "--queue", "a b"], 2, "--queue: The name of a queue must have 1 to 40 letters"),
         (["worker", "server.py", "--queue", "a,b"], 2, "--queue: The name of a queue must have 1 to 40 letters"),
-        (["run", "server.py", "--queue", "slow", "--no-tasks"], 2, "--no-tasks runs the tasks of no queue"),
+        (["run", "server.py", "--queue", "slow", "--no-tasks"], 2, "--no-tasks runs no tasks"),
         (["run", "server.py", "--stdio", "--no-tasks"], 2, "leave out --no-tasks"),
         (["run", "server.py", "--stdio", "--queue", "slow"], 2, "leave out --queue"),
     ],

@@ -47,7 +47,7 @@ def test_the_page_names_each_difference_without_a_reason() -> None:
         ("error code changed from -32602 to -32603", ""),
         ('description changed from "  a" to "a"', "description"),
         ("additionalProperties: added", "unknown arguments"),
-        ("results have no schema and no structured content any more", ""),
+        ("results no longer have a schema and structured content", ""),
         ("removed", ""),
     ],
 )

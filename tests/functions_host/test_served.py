@@ -165,7 +165,7 @@ async def test_a_failure_is_a_result_without_its_text(client: Client, caplog: py
 async def test_a_function_with_a_binding_that_is_not_served_says_so(client: Client, host: FunctionsHost) -> None:
     result = await client.call_tool("document", {"name": "n"})
     assert result["isError"] is True
-    assert "cosmosDB is not served here" in result["content"][0]["text"]
+    assert "funcmcp host does not support its input binding cosmosDB" in result["content"][0]["text"]
     reasons = {item.function: item.reason for item in host.left_out}
     assert reasons.keys() == {"document", "tick", "malformed"}
     assert "timerTrigger" in reasons["tick"]
@@ -250,7 +250,12 @@ async def test_an_app_without_functions_lists_nothing_and_is_in_the_log(
         for method, member in (("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")):
             assert await answer(host, Post(request_of(method))) == {"jsonrpc": "2.0", "id": 1, "result": {member: []}}
         assert host.summary.startswith("no functions (Python 3")
-        assert caplog.text.count("The app has no function that is served. funcmcp doctor looks for the reason.") == 1
+        assert (
+            caplog.text.count(
+                "The app has no function that funcmcp host can serve. Run funcmcp doctor to find the reason."
+            )
+            == 1
+        )
     finally:
         await host.aclose()
 

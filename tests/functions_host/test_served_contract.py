@@ -160,13 +160,13 @@ async def test_functions_that_azure_takes_for_the_same_one_are_left_out(tmp_path
     host = FunctionsHost(write_app(tmp_path / "app", TWINS), dict(os.environ), HostSettings())
     await host.start()
     await host.aclose()
-    end = "Change one of them."
+    end = "Rename one of them."
     assert {left.function: left.reason for left in host.left_out} == {
-        "tool1": f"For Azure, the tool 'Save' is the same as 'save' of tool0. {end}",
-        "prompt1": f"For Azure, the prompt 'Save' is the same as 'save' of prompt0. {end}",
-        "resource1": (f"For Azure, the resource 'doc://Save' is the same as 'doc://save' of resource0. {end}"),
+        "tool1": f"Azure does not distinguish the tool 'Save' from 'save' of tool0. {end}",
+        "prompt1": f"Azure does not distinguish the prompt 'Save' from 'save' of prompt0. {end}",
+        "resource1": (f"Azure does not distinguish the resource 'doc://Save' from 'doc://save' of resource0. {end}"),
         "template1": (
-            f"For Azure, the template 'DOC://{{name}}/a' is the same as 'doc://{{id}}/a' of template0. {end}"
+            f"Azure does not distinguish the template 'DOC://{{name}}/a' from 'doc://{{id}}/a' of template0. {end}"
         ),
     }
 

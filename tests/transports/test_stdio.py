@@ -486,7 +486,7 @@ def test_a_stream_that_is_not_open_is_one_clear_line(server: Path, name: str) ->
         env=environment(), timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert ended.returncode == 1
-    assert ended.stderr == f"{name} is not open. With --stdio the server exchanges messages with its client there.\n"
+    assert ended.stderr == f"{name} is not open. With --stdio the server needs stdin and stdout for its client.\n"
 
 
 def test_a_closed_stderr_does_not_get_into_the_messages(server: Path) -> None:

@@ -54,7 +54,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
             stdio.run(runtime.server, runtime.aclose, runtime.enter_lifespans, runtime.stoppable)
         except stdio.StreamError as error:
             write_about_server(
-                f"{error.strerror}. On stdio the server exchanges messages with its client there.", logging.ERROR
+                f"{error.strerror}. On stdio the server needs stdin and stdout for its client.", logging.ERROR
             )
             raise SystemExit(1) from None
         return

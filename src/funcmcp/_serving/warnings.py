@@ -74,10 +74,9 @@ def check_proxy(name: str, proxy: OAuthProxy) -> None:
         )
     if not proxy.has_lasting_keys:
         logger.warning(
-            "%s has an OAuthProxy and a random key: registrations of clients and sign-ins end with this start of the "
-            "server. To keep them, set %s.",
-            name,
+            "%s is not set, so the users of %s must sign in again after every restart. Set it to keep their sign-ins.",
             VARIABLE,
+            name,
         )
 
 

@@ -94,7 +94,9 @@ def write_bundle(file: Path, files: Mapping[str, Path], texts: Mapping[str, str]
         Failure: The bundle would be larger than the limits, or can't be written.
     """
     if len(files) > MAX_FILES or sum(path.stat().st_size for path in files.values()) > MAX_BYTES:
-        raise Failure(f"The folder has more than {MAX_FILES:,} files or 1 GiB. Name what is not needed in .mcpbignore.")
+        raise Failure(
+            f"The bundle would have more than {MAX_FILES:,} files or 1 GiB. List unneeded files in .mcpbignore."
+        )
     seconds = max(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), _FIRST_TIME)
     date = time.gmtime(seconds)[:6]
     try:
@@ -127,7 +129,7 @@ def read_bundle(file: Path) -> tuple[bytes, list[str]]:
     except (*_UNREADABLE, OSError) as error:
         raise Failure(f"{file} is not a bundle (.mcpb): {error}.") from error
     if len(text) > _CHUNK:
-        raise Failure(f"{file} has a {MANIFEST} of more than 1 MiB.")
+        raise Failure(f"The {MANIFEST} in {file} is larger than 1 MiB, the maximum.")
     return text, list(entries)
 
 
@@ -184,11 +186,11 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, zipfile.ZipInfo]
         if name.endswith("/"):  # a folder
             continue
         if kind not in {0, stat.S_IFREG}:
-            raise Failure(f"{file} has a link or a device: {name!r}. It is not unpacked.")
+            raise Failure(f"{file} contains a link or a device: {name!r}. It is not unpacked.")
         if entry.flag_bits & 1 or entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise Failure(f"{file} is encrypted, or packed in an unusual way. It is not unpacked.")
+            raise Failure(f"{file} is encrypted or uses an unknown compression. It is not unpacked.")
         if not _is_safe(name) or name.casefold() in names:
-            raise Failure(f"{file} has a name that leads elsewhere or is there twice: {name!r}. It is not unpacked.")
+            raise Failure(f"{file} has an unsafe or a duplicate path: {name!r}. It is not unpacked.")
         names.add(name.casefold())
         entries[name] = entry
     if sum(entry.file_size for entry in entries.values()) > MAX_BYTES:
@@ -197,7 +199,7 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, zipfile.ZipInfo]
 
 
 def _too_large(file: Path) -> str:
-    return f"{file} has more than {MAX_BYTES // _CHUNK:,} MiB. It is not unpacked."
+    return f"{file} unpacks to more than {MAX_BYTES // _CHUNK:,} MiB. It is not unpacked."
 
 
 def _is_safe(name: str) -> bool:

@@ -45,8 +45,8 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the names of the 
 def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: DryRun = False) -> None:
     """Pack a server and its project into a bundle (.mcpb), and write server.json for a registry.
 
-    The bundle has the files of the project, but for those that begin with a dot, that are made from others or that may
-    be secret, and those of .gitignore and .mcpbignore. Clients install the dependencies of pyproject.toml with uv.
+    The bundle leaves out files whose names begin with a dot, generated files, files that may hold secrets, and the
+    files in .gitignore and .mcpbignore. Clients install the dependencies of pyproject.toml with uv.
     """
     from funcmcp._serving.composition import runtime_of
     from funcmcp_cli.bundle.archive import MANIFEST, files_in, write_bundle
@@ -58,7 +58,8 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     place = find(target)
     project = project_of(place)
     if not place.root.is_relative_to(project.folder):
-        raise Failure(f"{place.root} is not in the folder of {project.folder / 'pyproject.toml'}.")
+        file = project.folder / "pyproject.toml"
+        raise Failure(f"{place.root} is outside the folder of {file}. Move the server into that folder.")
     options = runtime_of(server).server.options
     description = describe(project, server, options.info, options.version)
     if project.script is None:
@@ -93,9 +94,11 @@ def _check(files: Mapping[str, Path], place: Target, project: Project) -> None:
     included = {path.resolve() for path in files.values()}
     for file in needed:
         if file.resolve() not in included:
-            raise Failure(f"{file} would not be in the bundle. Change .gitignore, .mcpbignore or exclude.")
+            raise Failure(
+                f"{file} is needed, but it is excluded from the bundle. Change .gitignore, .mcpbignore or exclude."
+            )
     if project.options.icon and project.options.icon not in files:
-        raise Failure(f"The icon {project.options.icon} is not a file of the project.")
+        raise Failure(f"The icon {project.options.icon} is not a file of the project. Correct icon in pyproject.toml.")
 
 
 def _check_no_password(files: Mapping[str, Path]) -> None:
@@ -125,7 +128,7 @@ def _write_entry(file: Path, project: Project, description: Description, bundle_
     entry = registry_entry(project, description, digest, title=description.title)
     if entry is None:
         advice = (
-            "There is no server.json: a registry needs a name and a place. Set registry-name, and download-url or "
+            "server.json is not written: a registry needs a name and a URL. Set registry-name, and download-url or "
             "remote-url, in [tool.funcmcp.bundle]; or [project.scripts] and a repository on GitHub in [project.urls]."
         )
         write_line(advice, error=True)

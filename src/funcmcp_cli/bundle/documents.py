@@ -90,7 +90,7 @@ def _author(project: Project) -> dict[str, str]:
     if project.options.author:
         return {"name": project.options.author}
     raise Failure(
-        "A bundle names its author. Write authors = [{ name = '...' }] into [project] of pyproject.toml, or "
+        "The author of the bundle is missing. Write authors = [{ name = '...' }] into [project] of pyproject.toml, or "
         "author = '...' into [tool.funcmcp.bundle]."
     )
 
@@ -180,7 +180,7 @@ def registry_entry(project: Project, description: Description, sha256: str, *, t
     if not name:
         return None
     if not _REGISTRY_NAME.fullmatch(name):
-        raise Failure(f"{name!r} is not a name of a registry. Write registry-name = 'io.github.OWNER/NAME'.")
+        raise Failure(f"{name!r} is not a valid registry name. Write registry-name = 'io.github.OWNER/NAME'.")
     variables = [_variable(setting) for setting in options.settings]
     packages = []
     if description.name in as_object(project.metadata.get("scripts")):

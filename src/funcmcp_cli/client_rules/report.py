@@ -36,9 +36,9 @@ def clients_named(names: str) -> tuple[str, ...]:
     searched = [_ALIASES.get(name, name) for name in lower_names]
     for name in searched:
         if not name:
-            raise ValueError(f"A name is missing in {names!r}. {_valid_names()}")
+            raise ValueError(f"{names!r} has an empty name. {_valid_names()}")
         if not any(name in client.lower() for client in CLIENTS):
-            raise ValueError(f"No rule is about the client {name!r}. {_valid_names()}")
+            raise ValueError(f"Unknown client {name!r}. {_valid_names()}")
     return tuple(client for client in CLIENTS if any(name in client.lower() for name in searched))
 
 

@@ -25,7 +25,9 @@ def diff(  # noqa: PLR0913 - one for each option of the command
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new server, in the same forms.", show_default=False)],
     *,
     calls: Calls = None,
-    breaking: Annotated[bool, typer.Option("--breaking", help="Only differences that break clients count.")] = False,
+    breaking: Annotated[
+        bool, typer.Option("--breaking", help="Set the exit code to 1 only for differences that break clients.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     header: Headers = None,
     bearer: Bearer = None,

@@ -44,8 +44,8 @@ def result_differences(subject: str, old: Any, new: Any) -> list[Difference]:
         if old == new:
             return []
         if old is None:
-            return [Difference("compatible", subject, "results have a schema now")]
-        return [Difference("breaking", subject, "results have no schema and no structured content any more")]
+            return [Difference("compatible", subject, "results now have a schema")]
+        return [Difference("breaking", subject, "results no longer have a schema and structured content")]
     comparison = _Comparison(subject, old, new, new_reads=False)
     comparison.compare("", old, new, 0)
     return comparison.differences
@@ -156,7 +156,7 @@ class _Comparison:
                 if name in new_required and name not in old_required:
                     self.add_narrowed(member, "required now", new_is_narrower=True)
                 if name in old_required and name not in new_required:
-                    self.add_narrowed(member, "not required any more", new_is_narrower=False)
+                    self.add_narrowed(member, "no longer required", new_is_narrower=False)
                 self.compare(member, old_members[name], new_members[name], depth + 1)
             elif name in new_required:
                 self.add(level_of(is_breaking=self.new_reads), member, "new and required")

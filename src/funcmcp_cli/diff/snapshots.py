@@ -70,5 +70,5 @@ def _saved(file: Path, calls: Sequence[Call]) -> dict[str, Any]:
         raise Failure(f"{file} is not a saved server. Save one with: funcmcp inspect TARGET --json > {file.name}")
     recorded_calls = [without(call, "result", "error") for call in facts.get("calls", [])]
     if calls and recorded_calls != list(calls):
-        raise Failure(f"{file} was saved with other calls. Save it again with --calls.")
+        raise Failure(f"{file} was saved with other calls. Save it again with the same file for --calls.")
     return facts

@@ -134,7 +134,7 @@ def check_settings(project: Project) -> Iterator[Finding]:
         )
     else:
         faults = list(_setting_faults(project))
-        yield from faults or [Finding("ok", subject, "can be read, and its settings can be variables.")]
+        yield from faults or [Finding("ok", subject, "is valid.")]
 
 
 def _setting_faults(project: Project) -> Iterator[Finding]:
@@ -142,7 +142,9 @@ def _setting_faults(project: Project) -> Iterator[Finding]:
     for name, value in settings.items():
         if not can_be_set(name, value):
             yield Finding(
-                "error", "local.settings.json", f"has the setting {name!r}, which cannot be a variable. Rename it."
+                "error",
+                "local.settings.json",
+                f"has the setting {name!r}, which cannot be an environment variable. Rename it.",
             )
     try:
         configured_keys(settings)
@@ -168,7 +170,7 @@ def check_ignore_files(
             faults.append(Finding("warning", name, f"does not exclude {' and '.join(missing)}. {advice}"))
     names = ", ".join(entries_by_file)
     verb = "exclude" if len(entries_by_file) > 1 else "excludes"
-    yield from faults or [Finding("ok", names, f"{verb} this machine's settings.")]
+    yield from faults or [Finding("ok", names, f"{verb} the settings of this machine.")]
 
 
 def _ignored(project: Project, name: str) -> set[str]:

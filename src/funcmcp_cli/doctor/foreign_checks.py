@@ -61,10 +61,14 @@ def _check_build(folder: Path, language: str) -> Iterator[Finding]:
     is_dotnet = language == DOTNET
     if is_dotnet and not has_valid_metadata(folder):
         yield Finding(
-            "warning", METADATA, "is missing or not valid, so what the functions are is not known. Build again."
+            "warning", METADATA, "is missing or not valid, so its functions are unknown. Build the app again."
         )
     elif not declared:
-        yield Finding("warning", "the build", "declares no MCP trigger, so clients would find nothing of Azure's.")
+        yield Finding(
+            "warning",
+            "the build",
+            "declares no MCP trigger, so clients find no tools. Add one, and build the app again.",
+        )
     else:
         yield Finding("ok", "the build", f"declares {declared}.")
         if is_dotnet:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp_host.served import FunctionsHost
 
 _SUBJECT = "the app"
-_NOT_SERVED = "is not served here."
+_NOT_SERVED = "is not supported by `funcmcp host`."
 _ADVICE = "Run it with Azure Functions Core Tools"
 _BINDING_ADVICE = f"{_ADVICE}, or access the service in the function's own code"
 
@@ -90,7 +90,7 @@ def _findings(host: FunctionsHost) -> Iterator[Finding]:
     if host.feature_count:
         yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
     elif host.http_count:
-        text = f"has no MCP triggers, but {host.summary}. It is not examined whether MCP is served there."
+        text = f"has no MCP triggers, but {host.summary}. doctor does not check whether they serve MCP."
         yield Finding("warning", _SUBJECT, text)
     else:
         yield Finding(

@@ -65,7 +65,7 @@ def check_queues(project: Project) -> Iterator[Finding]:
             '"queues": {"maxPollingInterval": "00:00:02"} to the extensions in host.json.',
         )
     else:
-        yield Finding("ok", "queues", f"are looked at every {seconds:g} seconds.")
+        yield Finding("ok", "queues", f"are polled every {seconds:g} seconds.")
 
 
 def check_time_limit(project: Project) -> Iterator[Finding]:

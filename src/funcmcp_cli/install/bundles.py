@@ -98,7 +98,7 @@ def open_bundle(target: str) -> Bundle:
     manifest = _manifest(text, file)
     version = str(manifest.get("manifest_version") or manifest.get("dxt_version") or "")
     if not _VERSION.fullmatch(version):
-        raise Failure(f"{file} has the manifest version {version!r}. Those from 0.1 on, below 1, can be installed.")
+        raise Failure(f"{file} has manifest version {version!r}. Supported versions are 0.1 and later, below 1.")
     platforms = as_list(as_object(manifest.get("compatibility")).get("platforms"))
     if platforms and sys.platform not in platforms:
         raise Failure(f"{file} is for {', '.join(map(str, platforms))}, and this machine is {sys.platform}.")

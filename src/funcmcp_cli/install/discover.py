@@ -84,7 +84,7 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
         ]
         print_rows(("Client", "Name", "Server", "File"), rows)
     else:
-        write_line("No client on this machine has a server in its files.")
+        write_line("No MCP server is configured for the clients on this machine.")
     for problem in problems:
         write_line(problem, error=True)
     if problems:

@@ -205,7 +205,7 @@ def write(file: Path, before: str, after: str) -> Path | None:
             stream.flush()
             os.fsync(stream.fileno())
         if read(target) != before:
-            raise Failure(f"{file} changed in the meantime. Run the command again.")
+            raise Failure(f"{file} was changed by another program. Run the command again.")
         backup = None
         if target.exists():
             Path(temporary).chmod(target.stat().st_mode & ~stat.S_IRWXO)

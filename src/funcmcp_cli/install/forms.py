@@ -72,8 +72,8 @@ def goose_link(server: ServerDescription) -> str:
         program = PurePath(server.command[0]).name.removesuffix(".exe")
         if program not in _GOOSE_PROGRAMS:
             raise Failure(
-                f"Links of goose start {', '.join(_GOOSE_PROGRAMS)}, not {program}. Pass --runner uvx, or leave out "
-                "--link and put the text into goose's file."
+                f"A link for goose can start only {', '.join(_GOOSE_PROGRAMS)}, not {program}. Pass --runner uvx, or "
+                "leave out --link and put the text into goose's file."
             )
         fields += [("cmd", program), *(("arg", argument) for argument in server.command[1:])]
         fields += [("env", name) for name in server.env]

@@ -100,7 +100,7 @@ def _on_large_stack(plan: Callable[[], MigrationPlan]) -> MigrationPlan:
         with _without_collections(), ThreadPoolExecutor(1) as thread:
             return thread.submit(plan).result()
     except RecursionError as error:
-        raise Failure("The project has an expression that is nested too deeply. Divide it first.") from error
+        raise Failure("The project has an expression that is nested too deeply. Split it first.") from error
     finally:
         sys.setrecursionlimit(recursion_limit)
         threading.stack_size(stack_size)

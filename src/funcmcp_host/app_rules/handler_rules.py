@@ -259,7 +259,10 @@ def _broken_triggers(app: App) -> Faults:
 def _unknown_profiles(app: App) -> Faults:
     profile = at(app.host, "configurationProfile")
     if profile is not None and str(profile).lower() not in _PROFILES:
-        yield "configurationProfile", f'is "{profile}", at which Azure stops. Write "{SELF_HOSTED_PROFILE}".'
+        yield (
+            "configurationProfile",
+            f'is "{profile}", with which the host on Azure does not start. Write "{SELF_HOSTED_PROFILE}".',
+        )
 
 
 def _missing_flag(app: App) -> Faults:
@@ -280,7 +283,7 @@ def _missing_path(app: App) -> Faults:
         yield (
             "PYTHONPATH",
             (
-                "is not set in the infrastructure (infra), so that the program does not find its packages. "
+                "is not set in the infrastructure (infra), so the program does not find its packages. "
                 f'Add the app setting "{_PACKAGES}".'
             ),
         )

@@ -46,8 +46,8 @@ def _results_as_texts(app: App) -> Faults:
             yield (
                 function.name,
                 (
-                    "has results that clients read as the JSON of an envelope: @azure/functions makes one of what the "
-                    "function returns, and the trigger does not set useResultSchema. Set it."
+                    "sends clients its results inside the JSON of an envelope: @azure/functions wraps them, and the "
+                    "trigger does not set useResultSchema. Set it."
                 ),
             )
 

@@ -75,7 +75,7 @@ def read_answer(value: Value) -> Answer:
     """
     state = decoded(value)
     if not isinstance(state, dict) or not isinstance(state.get("actions"), list):
-        raise AnswerError("It returned something else than the state of an orchestration.")
+        raise AnswerError("It did not return the state of an orchestration.")
     return _answer(state)
 
 

@@ -32,8 +32,8 @@ _RUNTIMES = frozenset({"node", "powershell", "python"})
 """The languages whose libraries of Durable Functions reach the host over HTTP."""
 
 _OTHER_LANGUAGE = (
-    "Durable Functions of this language reach the Functions host over gRPC, which is not served here. Python, Node and "
-    "PowerShell are served."
+    "Durable Functions of this language reach the Functions host over gRPC, which funcmcp host does not support. "
+    "Python, Node and PowerShell are served."
 )
 _DEFAULT_NAME = "TestHubName"
 

@@ -303,7 +303,7 @@ class DurableHub:
         """Go back to what is stored: the file can't be used, and memory may have changes that it does not have."""
         if self._fault is None:
             self._fault = error
-            _log.error("Durable Functions do not run. %s It is tried again.", error)
+            _log.error("Durable Functions are stopped until their file can be used. %s", error)
             self._recovery = asyncio.create_task(self._recover())
 
     async def _recover(self) -> None:
@@ -318,7 +318,7 @@ class DurableHub:
                 self._fault = error
                 await self._stop()
         self._fault = None
-        _log.info("Durable Functions go on: the file %s can be used.", self._file)
+        _log.info("Durable Functions run again: the file %s can be used.", self._file)
 
     def _commit(self) -> None:
         self._opened().commit()
@@ -584,7 +584,7 @@ def _read_state(value: Value) -> _EntityAnswer:
     """Return what an entity function answers; raise AnswerError or another exception if it can't be carried out."""
     content = decoded(value)
     if not isinstance(content, dict) or not content.get("results"):
-        raise AnswerError("It returned something else than the state of an entity.")
+        raise AnswerError("It did not return the state of an entity.")
     exists = bool(content.get("entityExists"))
     state, result = content.get("entityState") if exists else None, content["results"][0]
     if not isinstance(state, str | None) or not isinstance(result, dict):

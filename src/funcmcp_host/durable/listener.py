@@ -70,7 +70,7 @@ class Listener:
         """The ASGI application."""
         path: str = scope["path"]
         if not secrets.compare_digest(path[: len(self._prefix)].encode(), self._prefix.encode()):
-            await _send(send, 404, "There is nothing here.")  # before anything of the body is in memory
+            await _send(send, 404, "This path does not exist.")  # before anything of the body is in memory
             return
         body = bytearray()
         while True:

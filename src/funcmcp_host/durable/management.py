@@ -116,7 +116,7 @@ class Management:
         values = {name: texts[0] for name, texts in parse_qs(query, keep_blank_values=True).items()}
         answer = self._ANSWERS.get((method, parts[0].lower()))
         if answer is None:
-            return Reply(404, f"There is nothing at {method} {parts[0]}.")
+            return Reply(404, f"{method} {parts[0]} does not exist.")
         try:
             return answer(self, parts[1:], values, body)
         except UnknownFunctionError as error:
@@ -224,7 +224,7 @@ class Management:
         return self._started(instance_id)
 
     def _rewind(self, _instance: Instance, _parts: list[str], _query: Mapping[str, str], _body: bytes) -> Reply:
-        return Reply(501, "rewind is not served here. Start the orchestration again with restart.")
+        return Reply(501, "funcmcp host does not support rewind. Start the orchestration again with restart.")
 
     def _read_entity(self, parts: list[str], _query: Mapping[str, str], _body: bytes) -> Reply:
         record = self._hub.entity(_entity_of(parts))

@@ -39,7 +39,7 @@ _CHANGED = (
     "The orchestrator function asks for other actions than before ({} in place of {}). It must do the same each time "
     "that it runs with the same history."
 )
-_WITHOUT_HTTP = "call_http is not served here. Send the request in an activity function."
+_WITHOUT_HTTP = "funcmcp host does not support call_http. Send the request in an activity function."
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Turn:
             raise AnswerError(_WITHOUT_HTTP)
         schedule = self._SCHEDULING.get(kind)
         if schedule is None:
-            raise AnswerError(f"The action {kind} is not served here.")
+            raise AnswerError(f"funcmcp host does not support the action {kind}.")
         return schedule(self, action)
 
     def _schedule_activity(self, action: dict[str, Any]) -> int:

@@ -66,8 +66,8 @@ HOST_VERSION = "4.1000.0"
 """The version of the Functions host that workers read."""
 
 _NEEDS_LINUX = (
-    "--worker needs Linux and its table /proc/net/tcp, which tells whose process has connected. Otherwise every user "
-    "of this machine could take the worker's place."
+    "--worker needs Linux: /proc/net/tcp shows which process has connected. Without it, every user of this machine "
+    "could take the worker's place."
 )
 _TERMINATE_SECONDS = 5
 """How long a worker that handles WorkerTerminate may take to end; as in the Functions host."""

@@ -164,7 +164,7 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
     (tmp_path / "other.txt").touch()
     written = funcmcp("bundle", "order-desk.py", "-o", ".", folder=tmp_path)
     assert written.returncode == 0, written.stderr
-    assert written.stderr.startswith("There is no server.json: a registry needs a name and a place.")
+    assert written.stderr.startswith("server.json is not written: a registry needs a name and a URL.")
     with zipfile.ZipFile(tmp_path / "order-desk-0.1.0.mcpb") as bundle:
         assert bundle.namelist() == ["manifest.json", "order-desk.py", "pyproject.toml", "start_server.py"]
         assert '    "funcmcp",\n    "rich"\n' in bundle.read("pyproject.toml").decode()
@@ -177,8 +177,8 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (".mcpbignore", "src/\n", "src/orders/server.py would not be in the bundle."),
-        (".gitignore", "pyproject.toml\n", "pyproject.toml would not be in the bundle."),
+        (".mcpbignore", "src/\n", "src/orders/server.py is needed, but it is excluded from the bundle."),
+        (".gitignore", "pyproject.toml\n", "pyproject.toml is needed, but it is excluded from the bundle."),
         (".gitignore", "icon.png\n", "The icon icon.png is not a file of the project."),
         ("uv.toml", "index = [{ url = 'https://ada:pw@a.example' }]\n", "uv.toml has a URL with a password"),
     ],

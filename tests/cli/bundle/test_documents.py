@@ -85,7 +85,7 @@ def test_the_manifest_has_what_the_project_says() -> None:
 def test_the_server_says_what_the_project_does_not() -> None:
     _, description = described({}, author="Ada")
     assert description == Description("order-desk", "Order Desk", "3.0", "Looks up orders", {"name": "Ada"}, {})
-    with pytest.raises(Failure, match="A bundle names its author"):
+    with pytest.raises(Failure, match="The author of the bundle is missing"):
         described({"name": "orders"})
 
 
@@ -128,7 +128,7 @@ def test_there_is_no_entry_without_a_name_or_a_place() -> None:
     assert entry_for({**METADATA, "urls": {}}) is None
     assert entry_for({**METADATA, "scripts": {}}) is None
     assert entry_for({**METADATA, "urls": {"Source": "https://gitlab.com/a/b"}}) is None
-    with pytest.raises(Failure, match="'orders' is not a name of a registry"):
+    with pytest.raises(Failure, match="'orders' is not a valid registry name"):
         entry_for(METADATA, registry_name="orders")
 
 

@@ -104,13 +104,13 @@ def test_clients_have_other_names(names: str, client: str) -> None:
 
 @pytest.mark.parametrize("names", ["claude,winamp", "winamp"])
 def test_a_name_of_no_client_is_refused(names: str) -> None:
-    with pytest.raises(ValueError, match=r"^No rule is about the client 'winamp'\. Clients: Amazon Bedrock, "):
+    with pytest.raises(ValueError, match=r"^Unknown client 'winamp'\. Clients: Amazon Bedrock, "):
         clients_named(names)
 
 
 @pytest.mark.parametrize("names", ["", ",", "claude,", "claude, ,zed"])
 def test_an_empty_name_is_refused(names: str) -> None:
-    with pytest.raises(ValueError, match=r"^A name is missing in '[^']*'\. Clients: Amazon Bedrock, "):
+    with pytest.raises(ValueError, match=r"^'[^']*' has an empty name\. Clients: Amazon Bedrock, "):
         clients_named(names)
 
 

@@ -88,7 +88,7 @@ def test_resources_and_prompts() -> None:
     }
     assert items(SERVER, other) == [
         ("breaking", "resource a://b", 'mimeType changed from "text/plain" to "text/html"'),
-        ("compatible", "prompt ask", "argument topic: not required any more"),
+        ("compatible", "prompt ask", "argument topic: no longer required"),
         ("wording", "prompt ask", 'argument topic: description is missing; it was "What?"'),
         ("breaking", "prompt ask", "argument tone: new and required"),
     ]

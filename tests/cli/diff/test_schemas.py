@@ -53,7 +53,7 @@ def test_members_of_an_object() -> None:
     old = {"type": "object", "properties": {"a": STRING, "b": STRING, "c": STRING}, "required": ["a"]}
     new = {"type": "object", "properties": {"a": STRING, "b": STRING, "d": STRING, "e": STRING}, "required": ["b", "d"]}
     assert levels_and_texts(old, new, wrap=False) == [
-        ("compatible", "argument a: not required any more"),
+        ("compatible", "argument a: no longer required"),
         ("breaking", "argument b: required now"),
         ("breaking", "argument c: removed"),
         ("breaking", "argument d: new and required"),
@@ -121,7 +121,7 @@ def results(old: Any, new: Any) -> list[tuple[str, str]]:
 def test_results_are_compared_the_other_way_round() -> None:
     old = {"type": "object", "properties": {"a": STRING, "b": STRING}, "required": ["a"]}
     assert results(old, {**old, "properties": {"a": INTEGER, "b": STRING}})[0][0] == "breaking"
-    assert results(old, {**old, "required": []}) == [("breaking", "result a: not required any more")]
+    assert results(old, {**old, "required": []}) == [("breaking", "result a: no longer required")]
     assert results(old, {**old, "required": ["a", "b"]}) == [("compatible", "result b: required now")]
     assert results(old, {**old, "properties": {"a": STRING}}) == [("compatible", "result b: removed")]
     assert results(old, {**old, "properties": {"b": STRING}, "required": []}) == [("breaking", "result a: removed")]

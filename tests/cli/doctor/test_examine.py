@@ -164,8 +164,8 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
             "cannot be read: line 1, column 2: the text ends too early",
         ),
         ("http", write("host.json", "[]"), "error", "host.json", "it is not a JSON object"),
-        ("http", setting("A=B", "x"), "error", "local.settings.json", "'A=B', which cannot be a variable"),
-        ("http", setting("A", "\0"), "error", "local.settings.json", "'A', which cannot be a variable"),
+        ("http", setting("A=B", "x"), "error", "local.settings.json", "'A=B', which cannot be an environment variable"),
+        ("http", setting("A", "\0"), "error", "local.settings.json", "'A', which cannot be an environment variable"),
         ("http", put("host.json", "1.0", "version"), "error", "host.json", '"version": "2.0"'),
         ("triggers", put("host.json", None, "extensionBundle"), "error", "extensionBundle", "is missing in host.json"),
         (

@@ -285,9 +285,12 @@ def test_the_build_of_a_dotnet_app_declares_its_features(tmp_path: Path) -> None
     text = "Add the package Microsoft.Azure.Functions.Worker.Extensions.Mcp, and build the app again."
     assert f"error extensions.json: has no MCP extension. {text}" in faults(folder)
     write(tmp_path, {"functions.metadata": "[]"})
-    assert "warning the build: declares no MCP trigger, so clients would find nothing of Azure's." in faults(folder)
+    assert (
+        "warning the build: declares no MCP trigger, so clients find no tools. Add one, and build the app again."
+        in faults(folder)
+    )
     write(tmp_path, {"functions.metadata": "{"})
-    text = "is missing or not valid, so what the functions are is not known. Build again."
+    text = "is missing or not valid, so its functions are unknown. Build the app again."
     assert f"warning functions.metadata: {text}" in faults(folder)
 
 
@@ -403,7 +406,7 @@ def test_an_app_with_http_triggers_alone_is_not_called_empty(tmp_path: Path) -> 
     folder = write(tmp_path, plain(**{"function_app.py": code}))
     (fault,) = faults(folder)
     assert fault.startswith("warning the app: has no MCP triggers, but 1 HTTP trigger")
-    assert fault.endswith("It is not examined whether MCP is served there.")
+    assert fault.endswith("doctor does not check whether they serve MCP.")
 
 
 def test_the_service_of_azure_yaml_is_examined(tmp_path: Path) -> None:

@@ -300,7 +300,10 @@ CASES: dict[str, tuple[Files, str]] = {
     ),
     "profile-names": (
         with_profile(custom_handler(), "mcp-handler"),
-        'error configurationProfile: is "mcp-handler", at which Azure stops. Write "mcp-custom-handler".',
+        (
+            'error configurationProfile: is "mcp-handler", with which the host on Azure does not start. '
+            'Write "mcp-custom-handler".'
+        ),
     ),
     "feature-flags": (
         with_profile(custom_handler()) | {"infra/main.bicep": f"PYTHONPATH: 'x'\n// {FLAG}"},
@@ -308,7 +311,7 @@ CASES: dict[str, tuple[Files, str]] = {
     ),
     "python-path": (
         with_profile(custom_handler()) | {"infra/main.bicep": f"flags: '{FLAG}'"},
-        "warning PYTHONPATH: is not set in the infrastructure (infra), so that the program does not find its packages.",
+        "warning PYTHONPATH: is not set in the infrastructure (infra), so the program does not find its packages.",
     ),
 }
 """By rule: the files of an app, and what is found in it."""
@@ -328,8 +331,8 @@ app.mcpTool("hello", { toolName: "hello", description: "d", toolProperties: [], 
 """
 NODE_FINDINGS = {
     "node-results": (
-        "warning envelope: has results that clients read as the JSON of an envelope: @azure/functions makes one of "
-        "what the function returns, and the trigger does not set useResultSchema. Set it."
+        "warning envelope: sends clients its results inside the JSON of an envelope: @azure/functions wraps them, "
+        "and the trigger does not set useResultSchema. Set it."
     ),
     "node-options": (
         "warning bare: sets useWorkerInputSchema, which app.mcpTool of @azure/functions leaves out. "

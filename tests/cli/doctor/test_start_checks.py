@@ -64,7 +64,8 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
     advice = "Run it with Azure Functions Core Tools, or access the service in the function's own code."
     assert by_subject["document"] == (
         "error",
-        "is listed, but each call answers with an error. Its input binding cosmosDB is not served here. " + advice,
+        "is listed, but each call answers with an error. funcmcp host does not support its input binding cosmosDB. "
+        + advice,
     )
     assert by_subject["load"] == (
         "error",
@@ -73,7 +74,10 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
             "Its binding blob 'file': The app setting 'BOX' is not set. Put it into local.settings.json."
         ),
     )
-    assert by_subject["tick"] == ("warning", f"is left out. Its trigger timerTrigger is not served here. {tools}")
+    assert by_subject["tick"] == (
+        "warning",
+        f"is left out. funcmcp host does not support its trigger timerTrigger. {tools}",
+    )
     level, text = by_subject["the app"]
     assert level == "ok"
     assert text.startswith("is served by `funcmcp host` with 3 tools (Python ")
@@ -127,7 +131,7 @@ def test_an_app_with_an_http_trigger_only(tmp_path: Path) -> None:
     level, text = rows(write_app(tmp_path, HTTP))["the app"]
     assert level == "warning"
     assert text.startswith("has no MCP triggers, but 1 HTTP trigger (Python ")
-    assert text.endswith("). It is not examined whether MCP is served there.")
+    assert text.endswith("). doctor does not check whether they serve MCP.")
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def test_a_platform_has_its_own_command(tmp_path: Path) -> None:
         ({"type": "node"}, {}, r"server\.mcp_config\.command is missing"),
         ({"mcp_config": {"command": 1}}, {}, r"server\.mcp_config\.command is missing"),
         ({"mcp_config": {"command": "sh", "args": ["${user_config.x}"]}}, {}, "refers to 'x', which is not a setting"),
-        ({}, {"manifest_version": "1.0"}, "has the manifest version '1.0'"),
-        ({}, {"manifest_version": None}, "has the manifest version ''"),
+        ({}, {"manifest_version": "1.0"}, "has manifest version '1.0'"),
+        ({}, {"manifest_version": None}, "has manifest version ''"),
         ({}, {"name": 1, "compatibility": [], "user_config": 1}, r"server\.mcp_config\.command is missing"),
     ],
 )

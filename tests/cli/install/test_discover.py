@@ -65,7 +65,7 @@ def test_servers_of_all_clients_are_listed_without_secrets(tmp_path: Path) -> No
 def test_no_servers_and_a_broken_file_are_one_line_each(tmp_path: Path) -> None:
     variables = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config")}
     shown = funcmcp("discover", folder=tmp_path, env=variables)
-    assert (shown.returncode, shown.stdout) == (0, "No client on this machine has a server in its files.\n")
+    assert (shown.returncode, shown.stdout) == (0, "No MCP server is configured for the clients on this machine.\n")
     (tmp_path / ".mcp.json").write_text("{")
     ended = funcmcp("discover", folder=tmp_path, env=variables)
     assert ended.returncode == 1

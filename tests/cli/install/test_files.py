@@ -135,7 +135,7 @@ def test_secrets_stay_with_the_owner_and_earlier_backups_go(tmp_path: Path) -> N
 def test_a_file_that_changed_in_the_meantime_stays(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text("newer")
-    with pytest.raises(Failure, match="changed in the meantime"):
+    with pytest.raises(Failure, match="was changed by another program"):
         write(file, "old", "new")
     assert file.read_text() == "newer"
     assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]

@@ -123,7 +123,7 @@ async def test_an_activity_runs_again_if_its_worker_ends(app: Running, tmp_path:
     [
         ("unsteady", "Orchestrator function 'unsteady' failed: The orchestrator function asks for other actions"),
         ("unknown_activity", "The function 'nothing' doesn't exist, is disabled, or is not an activity function."),
-        ("web", "call_http is not served here. Send the request in an activity function."),
+        ("web", "funcmcp host does not support call_http. Send the request in an activity function."),
     ],
 )
 async def test_what_can_not_run_says_why(app: Running, name: str, reason: str) -> None:
@@ -170,8 +170,8 @@ async def test_instances_wait_for_a_full_disk(tmp_path: Path, caplog: pytest.Log
             pass
     errors = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Durable")]
     assert len(errors) == 2
-    assert errors[0].startswith("Durable Functions do not run. The file ")
-    assert errors[1].startswith("Durable Functions go on: the file ")
+    assert errors[0].startswith("Durable Functions are stopped until their file can be used. The file ")
+    assert errors[1].startswith("Durable Functions run again: the file ")
 
 
 async def test_a_turn_that_can_not_be_stored_is_taken_again(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ async def test_all_work_goes_on_after_its_file_has_failed(
         hub._opened()._connection.execute("PRAGMA query_only = 1")
         monkeypatch.setattr("funcmcp_host.durable.hub.Store", unusable)
         await turns()
-        assert caplog.text.count("Durable Functions do not run. The file ") == 1
+        assert caplog.text.count("Durable Functions are stopped until their file can be used. The file ") == 1
         assert "\x9b" not in caplog.text
         with pytest.raises(StoreError, match="readonly"):
             hub.instance("i\x9b2J")

@@ -161,7 +161,7 @@ async def test_urls_of_a_check_status_response(app: Running) -> None:
         ("POST", "/orchestrators", 400, "must be orchestrators/NAME or orchestrators/NAME/ID"),
         ("POST", "/orchestrators/chain/a%23b", 400, "none of / "),
         ("POST", "/orchestrators/chain/@counter@a", 400, "no @ at its beginning"),
-        ("GET", "/orchestrators/chain", 404, "There is nothing at GET orchestrators"),
+        ("GET", "/orchestrators/chain", 404, "GET orchestrators does not exist."),
         ("GET", "/instances/nothing", 404, "No instance with ID 'nothing' found"),
         ("POST", "/instances/nothing/terminate", 404, "No instance with ID 'nothing' found"),
         ("POST", "/instances/nothing/explode", 404, "Instances have no operation 'explode'"),
@@ -244,7 +244,7 @@ async def test_an_app_whose_file_is_in_use_says_so(tmp_path: Path, caplog: pytes
     store = Store(folder / ".funcmcp" / "storage" / "durable" / "Tests.sqlite")
     try:
         async with running(folder) as app:
-            assert "Durable Functions do not run. The file" in caplog.text
+            assert "Durable Functions are stopped until their file can be used. The file" in caplog.text
             status, content, _ = await ask(app.host, "POST", "/orchestrators/chain")
             assert status == 503
             assert "Stop the other process that serves this app" in content
@@ -294,6 +294,6 @@ def reading(value, row):
         left_out = {entry.function: entry.reason for entry in app.host.left_out}
         assert left_out == {
             "other": "double has the same name, DOUBLE.",
-            "reading": "Its input binding sql is not served here.",
+            "reading": "funcmcp host does not support its input binding sql.",
         }
         assert "durable functions" in app.host.summary

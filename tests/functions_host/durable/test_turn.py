@@ -190,8 +190,8 @@ def test_sub_orchestrations_have_an_id_for_each_attempt() -> None:
     [
         ([activity("b")], r"asks for other actions than before \(0 b in place of 0 a\)"),
         ([], r"asks for other actions than before \(0 in place of 1\)"),
-        ([activity(), {"actionType": 8}], "call_http is not served here"),
-        ([activity(), {"actionType": 77}], "The action 77 is not served here"),
+        ([activity(), {"actionType": 8}], "funcmcp host does not support call_http"),
+        ([activity(), {"actionType": 77}], "funcmcp host does not support the action 77"),
     ],
 )
 def test_answers_that_can_not_be_carried_out_change_nothing(actions: list[dict[str, Any]], text: str) -> None:

@@ -245,7 +245,7 @@ def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureF
     stage = Stage()
     stage.proxy = stage.instance(KeyRing())
     runtime_of(server(stage)).begin()
-    assert "registrations of clients and sign-ins end with this start" in caplog.text
+    assert "must sign in again after every restart" in caplog.text
 
 
 def test_keys_of_the_environment_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
