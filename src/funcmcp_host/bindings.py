@@ -148,7 +148,7 @@ def read_function(function_info: FunctionInfo) -> Function:
     kind = str(values["type"]).lower()
     read = _TRIGGERS.get(kind)
     if read is None:
-        raise BindingError(f"funcmcp host does not support its trigger {values['type']}.")
+        raise BindingError(f"Its trigger {values['type']} is not supported by funcmcp host.")
     extras = [_extra(other, index) for index, other in enumerate(bindings) if other is not values]
     if kind == "httptrigger":
         extras = [extra for extra in extras if extra.kind != "http"]

@@ -218,7 +218,7 @@ def _reader(binding: ExtraBinding, storage: Storage, template: Template | None) 
         if storage.durable.fault is not None:
             raise BindingError(storage.durable.fault)
         return storage.durable
-    raise BindingError(f"funcmcp host does not support its input binding {_kind(binding)}.")
+    raise BindingError(f"Its input binding {_kind(binding)} is not supported by funcmcp host.")
 
 
 def _writer(binding: ExtraBinding, storage: Storage, template: Template | None) -> OutputWriter:
@@ -226,7 +226,7 @@ def _writer(binding: ExtraBinding, storage: Storage, template: Template | None) 
         return _Blob(binding, storage, template)
     if binding.kind == "queue" and template is not None:
         return _Queue(binding, storage, template)
-    raise BindingError(f"funcmcp host does not support its output binding {_kind(binding)}.")
+    raise BindingError(f"Its output binding {_kind(binding)} is not supported by funcmcp host.")
 
 
 def _kind(binding: ExtraBinding) -> str:

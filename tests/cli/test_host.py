@@ -165,7 +165,7 @@ def test_the_official_typescript_client(host: tuple[Running, str], tmp_path: Pat
 def test_it_says_what_is_served_and_what_is_left_out(host: tuple[Running, str]) -> None:
     output = host[0].output
     assert "17 tools, 3 resources, 1 template, 2 prompts (Python 3" in output
-    assert "tick is left out: funcmcp host does not support its trigger timerTrigger." in output
+    assert "tick is left out: Its trigger timerTrigger is not supported by funcmcp host." in output
     assert "malformed is left out: toolProperties is not valid JSON" in output
 
 
@@ -428,7 +428,7 @@ def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path)
     assert inspected.returncode == 0
     facts = json.loads(inspected.stdout)
     assert "echo" in {tool["name"] for tool in facts["tools"]}
-    assert "tick is left out: funcmcp host does not support its trigger timerTrigger." in inspected.stderr
+    assert "tick is left out: Its trigger timerTrigger is not supported by funcmcp host." in inspected.stderr
     assert funcmcp("call", str(folder), "add", "a=40").stdout.strip() == "42"
     assert funcmcp("read", str(folder), "note://one").stdout.strip() == "# One"
     assert "Review: x" in funcmcp("prompt", str(folder), "review", "code=x").stdout

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.every_python("Processes, signals and sockets are those 
 
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 RELOADED = "Reloaded: the new code serves."
-FAILED = "The reload failed, so the earlier code serves on. The reason is above."
+FAILED = "The reload failed. The old code keeps running. The reason is above."
 SERVER = """
 import asyncio
 import os
@@ -465,7 +465,7 @@ def test_systemd_learns_of_the_start_of_reloads_and_of_the_end(tmp_path: Path) -
             assert receiver.recv(1000) == b"READY=1\nSTATUS="
             server.reload("def", FAILED)
             assert receiver.recv(1000).startswith(b"RELOADING=1")
-            assert receiver.recv(1000) == b"READY=1\nSTATUS=The last reload failed. The earlier code serves."
+            assert receiver.recv(1000) == b"READY=1\nSTATUS=The last reload failed. The old code keeps running."
             assert server.end() == 0
             assert receiver.recv(1000) == b"STOPPING=1"
 

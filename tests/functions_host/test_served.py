@@ -165,7 +165,7 @@ async def test_a_failure_is_a_result_without_its_text(client: Client, caplog: py
 async def test_a_function_with_a_binding_that_is_not_served_says_so(client: Client, host: FunctionsHost) -> None:
     result = await client.call_tool("document", {"name": "n"})
     assert result["isError"] is True
-    assert "funcmcp host does not support its input binding cosmosDB" in result["content"][0]["text"]
+    assert "Its input binding cosmosDB is not supported by funcmcp host" in result["content"][0]["text"]
     reasons = {item.function: item.reason for item in host.left_out}
     assert reasons.keys() == {"document", "tick", "malformed"}
     assert "timerTrigger" in reasons["tick"]

@@ -449,8 +449,8 @@ class Supervisor:
 
     def _fail_reload(self) -> None:
         self._end_successors()
-        notify_systemd("READY=1", "STATUS=The last reload failed. The earlier code serves.")
-        self._on_reload("The reload failed, so the earlier code serves on. The reason is above.", True)
+        notify_systemd("READY=1", "STATUS=The last reload failed. The old code keeps running.")
+        self._on_reload("The reload failed. The old code keeps running. The reason is above.", True)
 
     def _end_successors(self) -> None:
         for worker in self._successors:

@@ -109,7 +109,7 @@ def log_failure(error: BaseException, error_id: str, feature: str, method: str =
 def log_failed_reload(error: BaseException) -> None:
     """Write one line about an exception that keeps new code from serving; at the level DEBUG, also its traceback.
 
-    The earlier code serves on, so the operator needs the reason only. Starting the new code shows the traceback.
+    The old code keeps running, so the operator needs the reason only. Starting the new code shows the traceback.
     """
     if logger.isEnabledFor(logging.DEBUG):
         log_failure(error, "", "reload")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp_host.served import FunctionsHost
 
 _SUBJECT = "the app"
-_NOT_SERVED = "is not supported by `funcmcp host`."
+_NOT_SERVED = "is not supported by funcmcp host."
 _ADVICE = "Run it with Azure Functions Core Tools"
 _BINDING_ADVICE = f"{_ADVICE}, or access the service in the function's own code"
 

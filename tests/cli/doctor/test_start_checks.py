@@ -64,7 +64,7 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
     advice = "Run it with Azure Functions Core Tools, or access the service in the function's own code."
     assert by_subject["document"] == (
         "error",
-        "is listed, but each call answers with an error. funcmcp host does not support its input binding cosmosDB. "
+        "is listed, but each call answers with an error. Its input binding cosmosDB is not supported by funcmcp host. "
         + advice,
     )
     assert by_subject["load"] == (
@@ -76,7 +76,7 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
     )
     assert by_subject["tick"] == (
         "warning",
-        f"is left out. funcmcp host does not support its trigger timerTrigger. {tools}",
+        f"is left out. Its trigger timerTrigger is not supported by funcmcp host. {tools}",
     )
     level, text = by_subject["the app"]
     assert level == "ok"

@@ -294,6 +294,6 @@ def reading(value, row):
         left_out = {entry.function: entry.reason for entry in app.host.left_out}
         assert left_out == {
             "other": "double has the same name, DOUBLE.",
-            "reading": "funcmcp host does not support its input binding sql.",
+            "reading": "Its input binding sql is not supported by funcmcp host.",
         }
         assert "durable functions" in app.host.summary

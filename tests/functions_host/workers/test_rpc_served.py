@@ -61,7 +61,7 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Functi
 async def test_tools_resources_and_prompts_are_served(host: FunctionsHost) -> None:
     assert host.summary.startswith("28 tools, 2 resources, 1 template, 1 prompt, 2 HTTP triggers (test 1.2, worker 3)")
     assert {row.function: row.reason for row in host.left_out} == {
-        "tick": "funcmcp host does not support its trigger timerTrigger.",
+        "tick": "Its trigger timerTrigger is not supported by funcmcp host.",
         "unloadable": "It is broken.",
         "unreadable": "It has no entry point.",
     }

@@ -262,7 +262,7 @@ def test_workers_with_the_key_of_a_command_are_warned_as_well(
     stage = Stage()
     stage.proxy = stage.instance(None)  # type: ignore[arg-type]
     runtime_of(server(stage)).begin()
-    assert ("sign-ins end with this start" in caplog.text) != is_lasting
+    assert ("must sign in again after every restart" in caplog.text) != is_lasting
 
 
 @pytest.mark.parametrize(
