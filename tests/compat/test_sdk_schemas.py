@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from mcp import Client as SDKClient
 from mcp import types
@@ -21,6 +23,18 @@ if TYPE_CHECKING:
 class Order(BaseModel):
     item: str = Field(description="What")
     count: int = 1
+
+
+class Means(BaseModel):
+    values: list[float | None]
+
+
+def server_of(kind: Any, *functions: Callable[..., Any]) -> Any:
+    """Return a server of a class with functions as tools."""
+    server = kind("Shop")
+    for function in functions:
+        server.tool()(function)
+    return server
 
 
 class Price(TypedDict):
@@ -129,6 +143,31 @@ async def test_a_value_that_does_not_match_its_annotation_is_a_crash() -> None:
     async with Client(mcp) as client:
         result = await client.call_tool("wrong", raise_on_error=False)
         assert (result.is_error, result.text) == (True, "Error executing tool wrong")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")], ids=str)
+async def test_a_number_that_json_lacks_is_null_in_structured_content(number: float) -> None:
+    def mean() -> float | None:
+        return number
+
+    def means() -> Means:
+        return Means(values=[number, 1.5])
+
+    async with Client(server_of(MCPServer, mean, means)) as client, SDKClient(server_of(SDKServer, mean, means)) as sdk:
+        for name, structured in (("mean", {"result": None}), ("means", {"values": [None, 1.5]})):
+            expected, result = await sdk.call_tool(name, {}), await client.call_tool(name)
+            assert result.structured_content == structured
+            assert result.text == getattr(expected.content[0], "text", None)
+
+
+async def test_a_table_with_two_columns_of_one_name_is_its_text() -> None:
+    table = pd.DataFrame([[1, 2]], columns=["a", "a"])
+
+    def report():  # type: ignore[no-untyped-def] # without annotation
+        return table
+
+    async with Client(server_of(MCPServer, report)) as client:
+        assert json.loads((await client.call_tool("report")).text) == str(table)
 
 
 def test_structured_output_needs_an_annotation_that_has_a_schema() -> None:

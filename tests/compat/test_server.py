@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from array import array
 from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - read when tools are registered
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -662,6 +663,14 @@ async def test_an_error_beside_a_nan_names_the_value_that_cannot_be_written() ->
         result = await client.call_tool("rows")
     assert result["isError"]
     assert result.text.startswith("Could not serialize the return value of tool 'rows' for its output schema.")
+
+
+async def test_nan_in_an_array_without_an_annotation_is_null() -> None:
+    mcp = FastMCP("Data")
+    mcp.tool(name="means")(lambda: array("d", [1.5, float("nan")]))
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("means")).text == "[1.5,null]"
 
 
 async def test_items_of_generators_are_results() -> None:

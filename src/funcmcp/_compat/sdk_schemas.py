@@ -6,6 +6,7 @@ is not an object is a member ``result`` of one. Content (blocks, images, sounds)
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, g
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import SchemaError, ValidationError, to_json
+from pydantic_core import PydanticSerializationError, SchemaError, ValidationError, from_json, to_json
 
 from funcmcp._authoring.results.content import Content, Image, ToolResult
 from funcmcp._authoring.results.pictures import is_picture_type
@@ -120,7 +121,8 @@ class ResultForm:
         """
         raise_for_input(value)
         if is_of_library(type(value)):
-            value = python_value(value)
+            with suppress(PydanticSerializationError):  # such as two columns of one name: it is a text, as in the SDK
+                value = python_value(value)
         complete = converted(value)
         if isinstance(complete, ToolResult):
             if self.adapter is not None and not complete.is_error:
@@ -135,8 +137,8 @@ class ResultForm:
         wrapped = {"result": value} if self.is_wrapped else value
         checked = adapter.validate_python(wrapped, by_alias=True, by_name=True)
         if isinstance(checked, BaseModel):
-            return checked.model_dump(mode="json", by_alias=True)
-        return adapter.dump_python(checked, mode="json", by_alias=True)
+            return from_json(checked.model_dump_json(by_alias=True))  # JSON, because it has null for NaN
+        return from_json(adapter.dump_json(checked, by_alias=True))
 
 
 def _wire(result: ToolResult) -> dict[str, Any]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+_logger = logging.getLogger("funcmcp.compat")
+
 _OPTION_NAMES = {
     "stateless": "stateless_http",
     "allowed_hosts": "http_allowed_hosts",
@@ -140,7 +142,8 @@ def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
 def application(server: ServerTransports, middleware: Sequence[Any] | None) -> Any:
     """Return the ASGI application of a server with its routes and with Starlette's middleware.
 
-    The server itself answers all paths that no route of the application has, and those of its own routes.
+    The routes are for the paths of the server only, so that another application can have them beside its own. The
+    server itself answers all paths that no route of this application has.
 
     Raises:
         ModuleNotFoundError: There is middleware, and Starlette is not installed.
@@ -158,30 +161,34 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
         for route in server.served_routes
     ]
     runtime = runtime_of(server)
-    paths = [path for path in (runtime.path, runtime.http_options.sse) if path]
-    endpoints = [route_class(path, server, name=server.name) for path in paths]
+    endpoints = [path for path in (runtime.path, runtime.http_options.sse) if path]
+    routes = [*served, *(route_class(path, server, name=server.name) for path in endpoints)]
+    paths = {route.path for route in routes}
+    others = [_route_behind_others(path, server) for path in server.paths if path not in paths]
     has_sdk_default = server.is_of_sdk and is_loopback(server.settings.host)
     only_localhost = has_sdk_default or bool(runtime.http_options.allowed_hosts)
     app = _application_class(starlette, only_localhost=only_localhost)(
-        routes=[*served, *endpoints, _mount_behind_routes(server)],
+        routes=[*routes, *others],
         middleware=list(middleware or ()),
         lifespan=server.lifespan,
     )
+    app.router.default = server
+    app.router.redirect_slashes = False
     app.state.fastmcp_server = server
     app.state.path = runtime.path
     return app
 
 
-def _mount_behind_routes(server: ServerTransports) -> Any:
-    """Return a route to a server for all requests that fit no other route, also of those that are added later."""
-    from starlette.routing import Match, Mount  # noqa: PLC0415 - an author's own dependency
+def _route_behind_others(path: str, server: ServerTransports) -> Any:
+    """Return a route to a server for a path, such as that of a probe, which any other route of the path goes before."""
+    from starlette.routing import Match, Route  # noqa: PLC0415 - an author's own dependency
 
-    class MountBehindRoutes(Mount):
+    class RouteBehindOthers(Route):
         def matches(self, scope: Any) -> Any:
             match, child_scope = super().matches(scope)
             return Match.PARTIAL if match is Match.FULL else match, child_scope
 
-    return MountBehindRoutes("/", app=server)
+    return RouteBehindOthers(path, server)
 
 
 def _starlette_classes() -> tuple[Any, Any]:
@@ -301,6 +308,7 @@ class ServerTransports(MCPServer):
 
     auth_provider: AuthProvider | None = None
     is_of_sdk: bool
+    _form: tuple[str, bool] | None = None
 
     settings: Settings
     served_routes: list[Any]
@@ -366,7 +374,19 @@ class ServerTransports(MCPServer):
             options: ``stateless_http``, ``host`` and others of `run`.
         """
         chosen_transport(transport, self, {**options, "path": path})
+        self._note_another_application()
         return application(self, middleware)
+
+    def _note_another_application(self) -> None:
+        """Log a warning if an earlier application of the server has to answer at another path, or without sessions."""
+        form = (runtime_of(self).path, self.settings.stateless_http)
+        if self._form not in {None, form}:
+            _logger.warning(
+                "http_app of the server %r was called before with another path or another stateless_http. All its "
+                "applications have the last ones now: the endpoint is %s.",
+                *(self.name, form[0]),
+            )
+        self._form = form
 
     def streamable_http_app(self, **options: Any) -> Any:
         """Return an ASGI application that serves Streamable HTTP."""
