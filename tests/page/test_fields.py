@@ -183,6 +183,44 @@ EMPTY_TEXTS: dict[str, Any] = {
 }
 
 
+EMAIL = of(kind={"const": "email"}, address={"type": "string"}) | {"required": ["kind", "address"]}
+SMS = of(kind={"const": "sms"}, phone={"type": "string"}) | {"required": ["kind", "phone"]}
+UNIONS: list[dict[str, Any]] = [
+    {"type": "object", "anyOf": [EMAIL, SMS]},
+    {"type": "object", "oneOf": [{"$ref": "#/$defs/email"}, SMS], "$defs": {"email": EMAIL}},
+    of(note={"type": "string"}) | {"required": ["note"], "oneOf": [EMAIL, SMS]},
+]
+CHOOSE = """
+await page.setContent('<main></main><div id="announcement"></div>');
+return await page.evaluate(({ source, schemas, value }) => {
+    const { schemaForm } = new Function(`${source}; return { schemaForm };`)();
+    return schemas.map((schema) => {
+        const form = schemaForm(schema, "Arguments");
+        document.querySelector("main").replaceChildren(form.element);
+        const control = form.element.querySelector("select");
+        const names = [...control?.options ?? []].map((option) => option.text);
+        form.write(value);
+        return { names, chosen: control?.selectedOptions[0].text, sent: form.read() };
+    });
+}, args);
+"""
+
+
+def test_a_union_of_objects_has_a_list_and_the_fields_of_the_chosen_one(browser: Browser) -> None:
+    value = {"kind": "sms", "phone": "+47", "note": "urgent"}
+    shown = browser.play(CHOOSE, {"source": SCRIPT, "schemas": UNIONS, "value": value})
+    for schema, form in zip(UNIONS, shown, strict=True):
+        assert (form["names"], form["chosen"]) == (["email", "sms"], "sms")
+        assert form["sent"] == {name: value[name] for name in value if name != "note" or "properties" in schema}
+
+
+def test_alternatives_without_members_leave_the_fields_as_they_are(browser: Browser) -> None:
+    schema = of(a={"type": "string"}, b={"type": "string"})
+    alternatives = schema | {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    (form,) = browser.play(CHOOSE, {"source": SCRIPT, "schemas": [alternatives], "value": {"b": "x"}})
+    assert (form["names"], form["sent"]) == ([], {"b": "x"})
+
+
 def test_defaults_that_are_empty_texts_are_sent_and_others_are_asked_for(browser: Browser) -> None:
     forms = [of(**EMPTY_TEXTS), PERSON]
     sent, asked = browser.play(WHOLE_FORM, {"source": SCRIPT, "schemas": forms})

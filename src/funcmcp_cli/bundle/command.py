@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from packaging.requirements import InvalidRequirement, Requirement
 
+from funcmcp import __version__
 from funcmcp._text.visible import visible_line
 from funcmcp_cli.commands import app, examples
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.json_values import as_list
 from funcmcp_cli.output import write_line
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for the bundle and server.json.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the names of the files, and write nothing.")]
+
+_UPPER_BOUNDS = {"<", "<=", "==", "===", "~="}
 
 
 @app.command(
@@ -80,9 +85,12 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
         for name in sorted({*files, *texts}):
             write_line(visible_line(name))
         return
+    advice = _advice_about_versions(project, files)
     path = output / f"{description.name}-{description.version}.mcpb"
     write_bundle(path, files, texts)
     write_line(f"Wrote {path}: {len({*files, *texts})} files, {path.stat().st_size:,} bytes.")
+    if advice:
+        write_line(advice, error=True)
     _write_entry(output / "server.json", project, description, path)
 
 
@@ -137,6 +145,26 @@ def _write_entry(file: Path, project: Project, description: Description, bundle_
     write_line(f"Wrote {file} for {entry['name']}.")
     if any(package["registryType"] == "pypi" for package in entry.get("packages", [])):
         _note_missing_marker(project, str(entry["name"]))
+
+
+def _advice_about_versions(project: Project, files: Mapping[str, Path]) -> str:
+    """Return a sentence if users may get a funcmcp with other names than the one that made the bundle, or ""."""
+    from funcmcp_cli.new import versions
+
+    if "uv.lock" in files:
+        return ""
+    for text in as_list(project.metadata.get("dependencies")):
+        try:
+            requirement = Requirement(str(text))
+        except InvalidRequirement as error:
+            raise Failure(f"{text!r} in dependencies is not a requirement: {error}.") from error
+        is_open = requirement.url is None and not {part.operator for part in requirement.specifier} & _UPPER_BOUNDS
+        if requirement.name in {"funcmcp", "funcmcp-slim"} and is_open:
+            bounded = f"{requirement.name}{versions(__version__)}"
+            return (
+                f"Users get any later {requirement.name}, which may break the server. Write {bounded} or add uv.lock."
+            )
+    return ""
 
 
 def _note_missing_marker(project: Project, name: str) -> None:

@@ -138,6 +138,7 @@ def install(  # noqa: PLR0913 - one for each option of the command
     if profile is None or link:
         _print_text(client, profile, server, link=link)
     else:
+        server = _for_this_machine(server, profile, workspace, write=write, dry_run=dry_run)
         _add(profile, server, _file(profile, workspace, file), bundle, write=write, dry_run=dry_run)
     if write_faults(server.faults):
         raise typer.Exit(1)
@@ -146,6 +147,17 @@ def install(  # noqa: PLR0913 - one for each option of the command
 def _is_server(client: str) -> bool:
     """Return whether a server is where the name of a client belongs."""
     return client.endswith((".py", ".mcpb")) or "://" in client or Path(client).is_file()
+
+
+def _for_this_machine(
+    server: ServerDescription, client: ClientProfile, workspace: Path | None, *, write: bool, dry_run: bool
+) -> ServerDescription:
+    """Return a server as it is written into a user's own file: with the path of its program."""
+    from funcmcp_cli.install.servers import with_absolute_program
+
+    is_written = write or dry_run
+    is_own_file = workspace is None and client is not MCP_JSON
+    return with_absolute_program(server) if is_written and is_own_file else server
 
 
 def _variables_of(env_file: Path | None, env: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
@@ -36,6 +37,10 @@ _PACKAGE_RUNNERS = {"npx", "pipx", "uvx"}
 
 _NO_PACKAGES = Packages()
 _THIS_LIBRARY = {"funcmcp", "funcmcp-slim"}
+
+_SCRIPTS = {".bat", ".cmd"}
+"""Ends of the names of programs that clients on Windows find by their name only, such as npx.cmd."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -213,6 +218,21 @@ def _is_run_by_uvx() -> bool:
     """Return whether uvx runs this command: its interpreter is in the cache of uv, which deletes it at some time."""
     folders = Path(sys.prefix).resolve().parents
     return "UV" in os.environ and any((folder / "CACHEDIR.TAG").is_file() for folder in folders)
+
+
+def with_absolute_program(server: ServerDescription) -> ServerDescription:
+    """Return a server whose program has its path on this machine: clients start it without the PATH of a shell."""
+    program = server.command[0] if server.command else ""
+    if not program or Path(program).parts != (program,):
+        return server
+    path = shutil.which(program)
+    if path is None and program in {"uv", "uvx"}:
+        path = shutil.which(program, path=str(Path(uv_program() or "").parent))
+    if path is None:
+        return replace(server, advice=f"{program} is not on PATH, so the client will not find it. Install it first.")
+    if Path(path).suffix.lower() in _SCRIPTS:
+        return server
+    return replace(server, command=(str(Path(path).absolute()), *server.command[1:]))
 
 
 def uv_program() -> str | None:

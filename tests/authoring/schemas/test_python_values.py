@@ -161,6 +161,7 @@ LEVELS = pd.MultiIndex.from_tuples([("a", 1)], names=["letter", None])
     [
         (pd.DataFrame({"n": [1, 2, 3]})[1:], [{"n": 2}, {"n": 3}]),
         (pd.DataFrame({"n": [1]}, index=["a"]), [{"index": "a", "n": 1}]),
+        (pd.DataFrame({"a": ["x"], "n": [1]}).set_index("a", drop=False), [{"a": "x", "n": 1}]),
         (BY_DAY, [{"index": "2026-07-28T00:00:00", "n": 1}]),
         (pd.DataFrame({"n": [1]}, index=pd.Index([7], name="id")), [{"id": 7, "n": 1}]),
         (pd.DataFrame({"n": [1]}, index=LEVELS), [{"letter": "a", "level_1": 1, "n": 1}]),

@@ -45,7 +45,7 @@ version = "1.2.0"
 description = "Look up orders"
 requires-python = ">=3.11"
 authors = [{ name = "Ada" }]
-dependencies = ["funcmcp"]
+dependencies = ["funcmcp>=0.1,<1"]
 
 [project.scripts]
 orders-mcp = "orders.server:mcp.run"
@@ -164,7 +164,9 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
     (tmp_path / "other.txt").touch()
     written = funcmcp("bundle", "order-desk.py", "-o", ".", folder=tmp_path)
     assert written.returncode == 0, written.stderr
-    assert written.stderr.startswith("server.json is not written: a registry needs a name and a URL.")
+    advice, no_entry = written.stderr.splitlines()
+    assert advice.startswith("Users get any later funcmcp, which may break the server. Write funcmcp>=")
+    assert no_entry.startswith("server.json is not written: a registry needs a name and a URL.")
     with zipfile.ZipFile(tmp_path / "order-desk-0.1.0.mcpb") as bundle:
         assert bundle.namelist() == ["manifest.json", "order-desk.py", "pyproject.toml", "start_server.py"]
         assert '    "funcmcp",\n    "rich"\n' in bundle.read("pyproject.toml").decode()
@@ -172,6 +174,36 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
     command = StdioCommand(sys.executable, str(tmp_path / "unpacked/start_server.py"), cwd="/")
     async with Client(command) as client:
         assert (await client.call_tool("two"))["structuredContent"] == {"result": 2}
+
+
+@pytest.mark.parametrize(
+    ("dependency", "is_open"),
+    [
+        ("funcmcp>=0.1", True),
+        ("funcmcp-slim[server]!=0.1.1", True),
+        ("funcmcp~=0.1.0", False),
+        ("funcmcp==0.1.0", False),
+        ("funcmcp @ https://example.com/funcmcp-0.1.0-py3-none-any.whl", False),
+        ("rich", False),
+    ],
+)
+def test_a_dependency_without_an_upper_bound_is_named(tmp_path: Path, dependency: str, *, is_open: bool) -> None:
+    write_project(tmp_path)
+    (tmp_path / "README.md").write_text("<!-- mcp-name: io.github.acme/orders-mcp -->\n")
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT.replace("funcmcp>=0.1,<1", dependency))
+    written = funcmcp("bundle", "src/orders/server.py", folder=tmp_path)
+    assert (written.returncode, written.stderr.startswith("Users get any later funcmcp")) == (0, is_open)
+    (tmp_path / "uv.lock").touch()
+    assert funcmcp("bundle", "src/orders/server.py", folder=tmp_path).stderr == ""
+
+
+def test_a_dependency_that_is_no_requirement_is_refused(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT.replace("funcmcp>=0.1,<1", "rich 14"))
+    run = funcmcp("bundle", "src/orders/server.py", folder=tmp_path)
+    assert run.returncode == 1
+    assert "'rich 14' in dependencies is not a requirement" in run.stderr
+    assert not (tmp_path / "dist").exists()
 
 
 @pytest.mark.parametrize(

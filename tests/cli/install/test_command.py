@@ -46,6 +46,18 @@ async def test_a_client_starts_the_entry_that_the_command_wrote(tmp_path: Path) 
     assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
 
 
+def test_only_the_file_of_this_machine_has_the_path_of_a_program(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "desk-mcp"
+    program.parent.mkdir()
+    program.touch(0o755)
+    variables = {"HOME": str(tmp_path / "home"), "PATH": str(program.parent)}
+    for options, command in (([], str(program)), (["--workspace", "."], "desk-mcp")):
+        written = funcmcp("install", "cursor", "desk-mcp --fast", "--write", *options, folder=tmp_path, env=variables)
+        assert (written.returncode, written.stderr) == (0, "")
+        file = (tmp_path if options else tmp_path / "home") / ".cursor" / "mcp.json"
+        assert json.loads(file.read_text())["mcpServers"]["desk-mcp"] == {"command": command, "args": ["--fast"]}
+
+
 def test_the_configuration_is_printed_for_a_pipe(tmp_path: Path) -> None:
     shown = funcmcp(
         "install", "vscode", "https://example.com/mcp", "--header", "Authorization: Bearer ${TOKEN}",

@@ -10,8 +10,9 @@ import pytest
 
 from funcmcp import __version__
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.entries import ServerDescription
 from funcmcp_cli.install.packages import Packages
-from funcmcp_cli.install.servers import read_variables, server_at
+from funcmcp_cli.install.servers import read_variables, server_at, with_absolute_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,28 @@ def test_a_server_without_a_project_is_run_by_uvx_without_dependencies(project: 
     (project / "desk_uvx.py").write_text(SERVER)
     server = server_at("desk_uvx.py", None, env=[], headers=[], runner="uvx")
     assert server.command == ("uvx", f"funcmcp@{__version__}", "run", f"{project}/desk_uvx.py", "--stdio")
+
+
+def test_a_program_on_path_gets_its_path_for_a_client_without_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "bin").mkdir()
+    for program in ("uv", "uvx", "npx.cmd"):
+        (project / "bin" / program).touch(0o755)
+    for command, program in (
+        ("uv", f"{project}/bin/uv"),
+        ("uvx", f"{project}/bin/uvx"),
+        ("npx.cmd", "npx.cmd"),  # Node.js starts it by its name only
+        ("./uvx", "./uvx"),
+    ):
+        server = with_absolute_program(ServerDescription("desk", (command, "desk-mcp")))
+        assert (server.command, server.advice) == ((program, "desk-mcp"), "")
+    monkeypatch.setenv("PATH", "")
+    missing = with_absolute_program(ServerDescription("desk", ("uvx", "desk-mcp")))
+    assert missing.command == ("uvx", "desk-mcp")
+    assert missing.advice.startswith("uvx is not on PATH")
+    remote = ServerDescription("desk", url="https://example.com/mcp")
+    assert with_absolute_program(remote) is remote
 
 
 def test_an_interpreter_in_the_cache_of_uv_is_that_of_uvx(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,11 +189,15 @@ def _array_members(array: Any) -> Any:
 
 
 def _pandas_rows(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a DataFrame. An index with names or labels becomes columns, one of numbers does not."""
+    """Return the rows of a DataFrame. An index with names or labels becomes columns, one of numbers does not.
+
+    `set_index("day", drop=False)` keeps the column that it makes an index of. Such a column is there once.
+    """
     _check_count(math.prod(frame.shape), type(frame))
     names = [_column_name(label) for label in frame.columns]
     columns = [_column(frame.iloc[:, position]) for position in range(len(names))]
-    levels = _index_columns(frame.index)
+    listed = dict(zip(names, columns, strict=True))
+    levels = [(name, values) for name, values in _index_columns(frame.index) if listed.get(name) != values]
     return _rows([*levels, *zip(names, columns, strict=True)], len(frame), type(frame))
 
 

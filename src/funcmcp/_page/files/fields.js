@@ -1065,8 +1065,29 @@ function zoneNote(id) {
 /** Returns the fields of an object schema; null if the schema does not name its members. */
 function objectForm(root, label, budget) {
   const schema = resolved(root, root);
+  const place = { root, required: true, depth: 0, name: null, label, budget };
+  const branches = objectBranches(schema, root);
+  if (branches.length > MAX_VARIANTS) return null;
+  if (branches.length > 0) {
+    const field = variantField({ ...place, schema: { oneOf: branches } });
+    return { ...field, element: element("div", {}, field.element) };
+  }
   if (kindOf(schema, root, 0) !== "object") return null;
-  return objectField({ schema, root, required: true, depth: 0, name: null, label, budget });
+  return objectField({ ...place, schema });
+}
+
+/** Returns the branches of a union of objects, each with the members that the schema has for all; none if there is no such union. */
+function objectBranches(schema, root) {
+  const { properties, required, oneOf, anyOf } = schema;
+  if (get(schema, "allOf") || get(schema, "not") || get(schema, "if")) return [];
+  const branches = listOf(oneOf ?? anyOf).slice(0, MAX_VARIANTS + 1).map((branch) => resolved(branch, root));
+  if (branches.length < 2 || !branches.every((branch) => kindOf(branch, root, 0) === "object")) return [];
+  return branches.map((branch) => ({
+    ...branch,
+    type: "object",
+    properties: { ...properties, ...branch.properties },
+    required: [...listOf(required), ...listOf(branch.required)],
+  }));
 }
 
 /** Returns whether a schema allows no member, or says nothing about members. */
