@@ -356,7 +356,7 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
                 if ":" not in uri:
                     raise Failure(f"{uri!r} is not a URI. Did you mean {' or '.join(similar)}?") from error
                 text = f"The server answered with error {error.code}: {one_line(error, 2000)}"
-                raise Failure(f"{text}. Did you mean {' or '.join(similar)}?") from error
+                raise Failure(f"{text.removesuffix('.')}. Did you mean {' or '.join(similar)}?") from error
 
 
 async def _similar_resources(client: Client, uri: str) -> list[str]:

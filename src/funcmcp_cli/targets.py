@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from funcmcp import MCPServer
 from funcmcp._app.launch import imported_by_command
 from funcmcp._serving.composition import runtime_of
+from funcmcp._text.other_frameworks import SERVER_ATTRIBUTES
 from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -227,7 +228,17 @@ def _import_failure(target: Target, error: BaseException) -> str:
         return f"{line}: The environment variable {error.args[0]} is not set."
     if isinstance(error, ImportError) and "relative import" in str(error):
         return f"{line}: {reason}. Import by the file's name, or add an __init__.py to the folder of {target.text}."
+    if isinstance(error, FileNotFoundError) and _is_beside(target, error.filename):
+        path = f"Path(__file__).parent / {error.filename!r}"
+        return f"{line}: {reason}. Clients start the server in another folder: write {path}."
+    if isinstance(error, AttributeError) and error.obj is MCPServer and error.name in SERVER_ATTRIBUTES:
+        return f"{line}: {reason}. Use {SERVER_ATTRIBUTES[error.name]}"
     return f"{line}: {reason}"
+
+
+def _is_beside(target: Target, name: object) -> bool:
+    """Return whether a file that is missing in the working directory is in the folder of the target."""
+    return isinstance(name, str) and not Path(name).is_absolute() and (target.root / name).exists()
 
 
 def _missing_module(target: Target, error: ModuleNotFoundError, reason: str) -> str:

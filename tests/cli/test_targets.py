@@ -26,6 +26,43 @@ MISSING = (
 )
 
 
+NO_ATTRIBUTE = "line 2: AttributeError: type object 'MCPServer' has no attribute"
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        (
+            "from funcmcp import MCPServer\nmcp = MCPServer.from_fastapi(None)\n",
+            f"{NO_ATTRIBUTE} 'from_fastapi'. Use mcp.tools_from_asgi(app)",
+        ),
+        (
+            "from funcmcp import MCPServer\nmcp = MCPServer.no_such_name\n",
+            f"{NO_ATTRIBUTE} 'no_such_name'",
+        ),
+        (
+            "open('no-such-file.csv')\n",
+            "line 1: FileNotFoundError: [Errno 2] No such file or directory: 'no-such-file.csv'",
+        ),
+    ],
+    ids=["habit", "name", "file"],
+)
+def test_code_that_fails_at_its_import_is_one_line_with_the_next_step(tmp_path: Path, code: str, answer: str) -> None:
+    (tmp_path / "server.py").write_text(code, encoding="utf-8")
+    shown = funcmcp("inspect", "server.py", folder=tmp_path)
+    assert (shown.returncode, shown.stderr) == (1, f"server.py, {answer}\n")
+
+
+def test_a_file_beside_the_server_that_another_folder_lacks_gets_advice(tmp_path: Path) -> None:
+    for name in ("shop", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "shop" / "sales.csv").write_text("pieces\n3\n", encoding="utf-8")
+    (tmp_path / "shop" / "server.py").write_text("open('sales.csv')\n", encoding="utf-8")
+    shown = funcmcp("inspect", str(tmp_path / "shop" / "server.py"), folder=tmp_path / "elsewhere")
+    advice = ". Clients start the server in another folder: write Path(__file__).parent / 'sales.csv'.\n"
+    assert (shown.returncode, shown.stderr.endswith(advice)) == (1, True), shown.stderr
+
+
 @pytest.mark.parametrize(
     ("target", "name"),
     [

@@ -403,6 +403,19 @@ def test_at_a_terminal_it_says_what_it_waits_for(server: Path) -> None:
             os.close(ours)
 
 
+def test_at_the_null_device_it_says_that_no_client_can_write(server: Path) -> None:
+    ended = subprocess.run(
+        command(server),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, b"")
+    assert b"Streams ends, because its stdin is empty" in ended.stderr
+
+
 def test_the_end_of_stdin_lets_a_call_in_flight_finish(spoken: Spoken) -> None:
     spoken.begin()
     spoken.say(spoken.call("soon"))

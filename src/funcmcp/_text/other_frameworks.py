@@ -15,6 +15,7 @@ IMPORTS = {
 """Names that are imported from `funcmcp`: a sentence for each."""
 
 SERVER_ATTRIBUTES = {
+    "from_fastapi": "mcp.tools_from_asgi(app)",
     "as_proxy": "mcp.mount(funcmcp.upstreams.Upstream(target))",
     "delete": "@mcp.custom_route(path, methods=['DELETE'])",
     "get": "@mcp.custom_route(path)",
@@ -68,7 +69,8 @@ CONTEXT_ATTRIBUTES = {
     "notify_resource_updated": "mcp.notify_resource_updated(uri)",
     "notify_resources_changed": "mcp.notify_resources_changed()",
     "send_resource_list_changed": "mcp.notify_resources_changed()",
-    "session": "context.session_id",
+    "session": "context.session_id, context.sample(messages) or the other methods of context",
+    "user": "context.principal",
 }
 """Attributes of contexts, and what to use."""
 

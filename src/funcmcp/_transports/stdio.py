@@ -92,12 +92,27 @@ async def run_async(
 
 
 def _explain(server: Server, source: int) -> None:
-    """Write on stderr what the process waits for, if stdin is a terminal and so no client has started it."""
+    """Write on stderr what the process waits for, if stdin shows that no client has started it.
+
+    It is a terminal then, or the null device, which a container without ``docker run -i`` has.
+    """
     if os.isatty(source):
         sys.stderr.write(
             f"{server.options.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it). "
             'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n'
         )
+    elif _is_null_device(source):
+        sys.stderr.write(
+            f"{server.options.name} ends, because its stdin is empty, and no client can write to it. "
+            'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n'
+        )
+
+
+def _is_null_device(descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(os.devnull))  # noqa: PTH116 - a device
+    except OSError:  # Windows cannot examine NUL in every version of Python
+        return False
 
 
 @contextlib.contextmanager

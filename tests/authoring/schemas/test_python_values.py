@@ -261,6 +261,11 @@ def test_an_annotation_that_json_cannot_carry_is_named_with_its_module(annotatio
         (np.ndarray, "(numpy.ndarray). Use list[float] and make an array of it in the function"),
         (npt.NDArray[np.int64], "(numpy.ndarray). Use list[float] and make an array of it in the function"),
         (pd.Series, "(pandas.Series). Use list[float] and make a Series of it in the function"),
+        (pd.Timedelta, "(pandas.Timedelta). Use datetime.timedelta and make a Timedelta of it in the function"),
+        (
+            pd.Timestamp,
+            "(pandas.Timestamp). Use datetime.date or datetime.datetime and make a Timestamp of it in the function",
+        ),
     ],
 )
 def test_a_parameter_of_another_library_is_refused_with_advice(annotation: Any, advice: str) -> None:

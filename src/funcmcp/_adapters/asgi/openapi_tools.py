@@ -85,7 +85,10 @@ def tools_from_asgi(app: Application, openapi: Document, options: ASGIToolsOptio
     if problems:
         raise RegistrationError("Leave these operations out with exclude=. " + " ".join(problems))
     if not tools:
-        raise RegistrationError("The OpenAPI document has no operation that is to be a tool.")
+        raise RegistrationError(
+            "The OpenAPI document has no operation that is to be a tool. include= and exclude= take tags, select= also "
+            'methods and paths ("GET /orders/*"). All three take a function of an Operation, which has an operation_id.'
+        )
     return tools
 
 

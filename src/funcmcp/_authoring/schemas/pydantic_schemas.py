@@ -48,6 +48,8 @@ _PARAMETER_TYPES = {
     "numpy.ndarray": _NUMBERS,
     "pandas.DataFrame": _ROWS,
     "pandas.Series": "list[float] and make a Series of it in the function",
+    "pandas.Timedelta": "datetime.timedelta and make a Timedelta of it in the function",
+    "pandas.Timestamp": "datetime.date or datetime.datetime and make a Timestamp of it in the function",
     "polars.DataFrame": _ROWS,
     "polars.Series": "list[float] and make a Series of it in the function",
 }
