@@ -403,9 +403,10 @@ def test_at_a_terminal_it_says_what_it_waits_for(server: Path) -> None:
             os.close(ours)
 
 
-def test_at_the_null_device_it_says_that_no_client_can_write(server: Path) -> None:
+def test_at_the_null_device_it_says_that_no_client_can_write() -> None:
+    code = "from funcmcp import MCPServer; MCPServer('Streams').run()"
     ended = subprocess.run(
-        command(server),
+        [sys.executable, "-c", code],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=environment(),
