@@ -9,6 +9,7 @@ import pty
 import queue
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
