@@ -81,7 +81,7 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
     schema requires that, else as text. A text that begins with ``@`` is written with two of them.
 
     Raises:
-        Failure: A text has another form or is not UTF-8, a key comes twice, a value is not of the required type, or a
+        Failure: A text has another form or is not UTF-8, a key is passed twice, a value is not of the required type, or a
             file cannot be read.
     """
     properties = as_object(schema.get("properties"))
@@ -93,7 +93,7 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
         if not is_unicode(pair):
             raise Failure(f"The value of {key!r} is not UTF-8 text. Pass bytes as base64.")
         if key in arguments:
-            raise Failure(f"{key} comes twice. Write a list as JSON: {key}='[1, 2]'.")
+            raise Failure(f"{key} is passed twice. Write a list as JSON: {key}='[1, 2]'.")
         schema_of_key = as_object(properties.get(key))
         if text.startswith("@") and not text.startswith("@@"):
             arguments[key] = _value_in_file(key, text[1:], schema_of_key)

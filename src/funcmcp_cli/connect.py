@@ -150,10 +150,12 @@ def open_source(
         return Source(target, _server_of_file(target, fields, program, sign_in=sign_in), verbose=verbose)
     if sign_in or program is not None:
         option = "--sign-in" if sign_in else "--client-credentials"
-        raise Failure(f"{option} is for URLs. A server of this machine asks for no sign-in.")
+        raise Failure(f"{option} is for URLs only. A server on this machine needs no sign-in.")
     if is_command(target):
         if fields:
-            raise Failure("--header and --bearer are for URLs. A command gets the environment variables of this shell.")
+            raise Failure(
+                "--header and --bearer are for URLs only. A command gets the environment variables of this shell."
+            )
         return Source(target, None, verbose=verbose, command=tuple(shlex.split(target)))
     from funcmcp_cli.targets import function_app_in, load  # noqa: PLC0415 - a URL does not need it
 
@@ -455,7 +457,7 @@ async def _result_of(source: Source, task: ToolTask) -> CallToolResult:
 def _reject_faulty(faults: list[Fault], kind: str, key: str) -> None:
     for fault in faults:
         if (fault.kind, fault.key) == (kind, key):
-            raise Failure(f"The {kind} {key} cannot be used. Correct it: {fault.reason}")
+            raise Failure(f"The {kind} {key} cannot be used. {fault.reason}")
 
 
 def unlisted_tools(source: Source, listed: Sequence[Mapping[str, Any]]) -> list[Tool]:

@@ -54,7 +54,7 @@ def test_a_value_has_the_type_of_its_schema(pair: str, value: Any) -> None:
     [
         (["text"], "'text' is not an argument"),
         (["=5"], "'=5' is not an argument"),
-        (["text=a", "text=b"], "text comes twice"),
+        (["text=a", "text=b"], "text is passed twice"),
         (["text=\udcff"], "is not UTF-8"),
         (["count=three"], "count must be an integer or null, not 'three'"),
         (["number=NaN"], "number must be a number, not 'NaN'"),

@@ -178,7 +178,7 @@ def test_json_on_a_terminal_has_lines_and_colours(folder: Path) -> None:
         (["blocks", "--save", "kinds.py/x"], "--save: kinds.py/x cannot be written: Not a directory."),
         (["kinds", "text"], "'text' is not an argument. Write it like key=value."),
         (["kinds", "=x"], "'=x' is not an argument. Write it like key=value."),
-        (["kinds", "text=1", "text=2"], "text comes twice. Write a list as JSON: text='[1, 2]'."),
+        (["kinds", "text=1", "text=2"], "text is passed twice. Write a list as JSON: text='[1, 2]'."),
         (["kinds", "whole=many"], "whole must be an integer, not 'many'."),
         (["kinds", "number=NaN"], "number must be a number, not 'NaN'."),
         (["kinds", "--input-json", "[]"], "--input-json must be an object, like --input-json '{\"a\": 1}'."),
@@ -348,7 +348,7 @@ def test_a_tool_beside_one_that_can_not_be_listed_can_be_called(folder: Path) ->
 def test_a_tool_that_can_not_be_listed_is_not_called_and_the_reason_said(folder: Path) -> None:
     shown = funcmcp("call", "faulty.py", "bad", "x=1", folder=folder)
     assert (shown.returncode, shown.stdout) == (1, "")
-    line = "The tool bad cannot be used. Correct it: An annotation of bad uses the unknown name 'Foo'"
+    line = "The tool bad cannot be used. An annotation of bad uses the unknown name 'Foo'"
     assert shown.stderr.startswith(line)
 
 

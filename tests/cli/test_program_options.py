@@ -126,7 +126,7 @@ def test_a_server_of_this_machine_takes_no_credentials(tmp_path: Path) -> None:
     file.write_text("from funcmcp import MCPServer\n\nmcp = MCPServer('Orders')\n")
     ended = funcmcp("inspect", str(file), "--client-credentials", "reports", env=SECRET)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "--client-credentials is for URLs. A server of this machine asks for no sign-in.\n"
+    assert ended.stderr == "--client-credentials is for URLs only. A server on this machine needs no sign-in.\n"
 
 
 def test_no_output_has_the_secret_also_when_it_is_refused(server: Authorizing) -> None:

@@ -107,7 +107,10 @@ def test_a_question_of_a_prompt_is_declined_where_nobody_is_at_a_terminal(folder
         (["prompt", "sugest"], "The server has no prompt 'sugest'. Did you mean suggest?"),
         (["prompt", "xyzzy"], "The server has no prompt 'xyzzy'. It has suggest, ask."),
         (["prompt", "suggest", "guests"], "'guests' is not an argument. Write it like key=value."),
-        (["prompt", "suggest", "guests=1", "guests=2"], "guests comes twice. Write a list as JSON: guests='[1, 2]'."),
+        (
+            ["prompt", "suggest", "guests=1", "guests=2"],
+            "guests is passed twice. Write a list as JSON: guests='[1, 2]'.",
+        ),
         (["prompt", "suggest"], "The server answered with error -32602: guests: is required (an integer)"),
         (
             ["prompt", "suggest", "guests=10"],

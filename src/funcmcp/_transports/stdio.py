@@ -98,7 +98,7 @@ def _explain(server: Server, source: int) -> None:
     """
     if os.isatty(source):
         sys.stderr.write(
-            f"{server.options.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it). "
+            f"{server.options.name} waits for JSON-RPC messages on stdin, one on each line (Ctrl+D ends it). "
             'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n'
         )
     elif _is_null_device(source):

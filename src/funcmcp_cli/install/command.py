@@ -245,7 +245,10 @@ def _print_text(name: str, client: ClientProfile | None, server: ServerDescripti
         write_line(link_for(client, server, entry_for(client, server)))
         literals = ", ".join(name for name, value in server.env.items() if value != f"${{{name}}}")
         if literals:
-            write_line(f"The link contains the values of {literals}. --env NAME leaves them to the client.", error=True)
+            write_line(
+                f"The link contains the values of {literals}. With --env NAME, without a value, the client asks for it.",
+                error=True,
+            )
     elif name == "goose" and link:
         write_line(goose_link(server))
     elif name == "goose":
@@ -280,7 +283,7 @@ def _file(client: ClientProfile, workspace: Path | None, file: Path | None) -> P
 
     if file is not None:
         if workspace is not None:
-            raise typer.BadParameter("--file and --workspace exclude each other.")
+            raise typer.BadParameter("--file and --workspace can't be combined. Leave out one of them.")
         return file.absolute()
     if workspace is None:
         return user_file(client, sys.platform, os.environ, Path.home())
@@ -304,7 +307,7 @@ def _write(client: ClientProfile, server: ServerDescription, entry: Entry, path:
             f"{path} is not a configuration of {client.title}: {error}. The file is unchanged; correct it first."
         ) from error
     if after == before:
-        write_line(f"{path} has this entry already.")
+        write_line(f"{path} already has this entry. Nothing was changed.")
         return
     if dry_run:
         write_text(difference(path, before, after))

@@ -75,7 +75,7 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
             try:
                 servers += _servers_in(name, client, file)
             except (Failure, ValueError) as error:
-                problems.append(f"{file} is not read: {error}")
+                problems.append(f"{file} can't be read: {error}")
     if as_json:
         write_json([asdict(server) for server in servers])
     elif servers:

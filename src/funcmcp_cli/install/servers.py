@@ -73,7 +73,7 @@ def server_at(  # noqa: PLR0913 - one for each option of the command
         if env:
             raise Failure("--env is for servers that the client starts. A server at a URL has --header.")
         if arguments:
-            raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
+            raise Failure("Arguments after -- work only for servers that the client starts. Leave them out for a URL.")
         packages.reject("A server at a URL")
         fields = dict(read_header(text, example="X-Api-Key: ${API_KEY}") for text in headers)
         default_name = _name_of_url(target)

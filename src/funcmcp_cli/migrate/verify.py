@@ -148,7 +148,7 @@ def _not_compared(app: Path, endpoints: Mapping[str, Sequence[str]], *, has_chan
     triggers = [f"{path} ({', '.join(methods) or 'all methods'})" for path, methods in endpoints.items()]
     if len(triggers) > _MAX_NAMES:
         triggers[_MAX_NAMES:] = [f"and {len(triggers) - _MAX_NAMES} more"]
-    advice = "No file changes, so it serves what it served."
+    advice = "migrate changes no file, so clients see no difference."
     if has_changes:
         advice = "Serve the app before and after the changes with funcmcp host, and run: funcmcp diff OLD_URL NEW_URL"
     return Failure(

@@ -42,7 +42,7 @@ async def test_a_client_starts_the_entry_that_the_command_wrote(tmp_path: Path) 
     async with Client(StdioCommand(entry["command"], *entry["args"], cwd="/")) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
     again = funcmcp("install", "cursor", "sums.py", "--write", folder=tmp_path, env=variables)
-    assert again.stdout == f"{file} has this entry already.\n"
+    assert again.stdout == f"{file} already has this entry. Nothing was changed.\n"
     assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
 
 

@@ -69,5 +69,5 @@ def test_no_servers_and_a_broken_file_are_one_line_each(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text("{")
     ended = funcmcp("discover", folder=tmp_path, env=variables)
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"{tmp_path}/.mcp.json is not read: ")
+    assert ended.stderr.startswith(f"{tmp_path}/.mcp.json can't be read: ")
     assert ended.stderr.count("\n") == 1

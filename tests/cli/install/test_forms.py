@@ -108,7 +108,10 @@ def test_the_command_prints_links_and_texts(tmp_path: Path) -> None:
     assert fields_of(link.stdout.strip())["arg"][:3] == ["--with", "rich>=14", "funcmcp@0.1.0"]
     link = funcmcp("install", "cursor", "uvx desk-mcp@1.0", "--link", "--env", "KEY=secret", folder=tmp_path)
     assert json.loads(b64decode(fields_of(link.stdout.strip())["config"][0]))["args"] == ["desk-mcp@1.0"]
-    assert link.stderr == "The link contains the values of KEY. --env NAME leaves them to the client.\n"
+    assert (
+        link.stderr
+        == "The link contains the values of KEY. With --env NAME, without a value, the client asks for it.\n"
+    )
     text = funcmcp("install", "goose", "desk.py", folder=tmp_path)
     assert yaml.safe_load(text.stdout)["extensions"]["desk"]["args"][-1] == "--stdio"
     text = funcmcp("install", "command", "uvx desk-mcp", "--env", "A=1", folder=tmp_path)
@@ -123,7 +126,7 @@ def test_the_command_prints_links_and_texts(tmp_path: Path) -> None:
     [
         (["command", "uvx a", "--link"], "A command has no link."),
         (["zed", "uvx a", "--link"], "Zed has no links."),
-        (["goose", "python a.py", "--link"], "Links of goose start docker"),
+        (["goose", "python a.py", "--link"], "A link for goose can start only docker"),
         (["goose", "uvx a", "--write"], "This is printed only."),
         (["cursor", "uvx a", "--link", "--dry-run"], "This is printed only."),
         (["cursor", "https://e.com/mcp", "--runner", "uvx", "--env", "A=1"], "--env is for servers"),

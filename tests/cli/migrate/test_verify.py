@@ -163,7 +163,7 @@ def test_an_app_whose_server_is_behind_an_http_trigger_is_not_compared(shop: Pat
     assert shown.returncode == 1
     assert shown.stdout == "0 moves, 0 differs, 0 missing; 0 files change\n"
     text = f"Not compared. {shop} has no MCP triggers, and its HTTP triggers are not compared: /api/mcp (POST). "
-    assert shown.stderr.splitlines()[-1] == f"{text}No file changes, so it serves what it served."
+    assert shown.stderr.splitlines()[-1] == f"{text}migrate changes no file, so clients see no difference."
 
 
 def test_some_of_many_http_triggers_are_named(shop: Path) -> None:
