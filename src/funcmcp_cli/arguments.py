@@ -81,8 +81,8 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
     schema requires that, else as text. A text that begins with ``@`` is written with two of them.
 
     Raises:
-        Failure: A text has another form or is not UTF-8, a key is passed twice, a value is not of the required type, or a
-            file cannot be read.
+        Failure: A text has another form or is not UTF-8, a key is passed twice, a value is not of the required type, or
+            a file cannot be read.
     """
     properties = as_object(schema.get("properties"))
     arguments: dict[str, Any] = {}

@@ -246,7 +246,7 @@ def _print_text(name: str, client: ClientProfile | None, server: ServerDescripti
         literals = ", ".join(name for name, value in server.env.items() if value != f"${{{name}}}")
         if literals:
             write_line(
-                f"The link contains the values of {literals}. With --env NAME, without a value, the client asks for it.",
+                f"The link contains the values of {literals}. With --env NAME alone, the client asks for the value.",
                 error=True,
             )
     elif name == "goose" and link:

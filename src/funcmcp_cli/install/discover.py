@@ -74,7 +74,9 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
         for file in _files(client):
             try:
                 servers += _servers_in(name, client, file)
-            except (Failure, ValueError) as error:
+            except Failure as error:
+                problems.append(str(error))
+            except ValueError as error:
                 problems.append(f"{file} can't be read: {error}")
     if as_json:
         write_json([asdict(server) for server in servers])

@@ -67,7 +67,7 @@ def test_a_link_of_goose_has_names_of_variables_without_their_values() -> None:
         "header": ["X-Team=blue"],
     }
     assert fields_of(goose_link(ServerDescription("desk", ("/opt/bin/uvx", "desk"))))["cmd"] == ["uvx"]
-    with pytest.raises(Failure, match=r"start docker, jbang, npx, uvx, not python3\. Pass --runner uvx"):
+    with pytest.raises(Failure, match=r"start only docker, jbang, npx, uvx, not python3\. Pass --runner uvx"):
         goose_link(ServerDescription("desk", ("/usr/bin/python3", "-m", "funcmcp")))
 
 
@@ -108,10 +108,7 @@ def test_the_command_prints_links_and_texts(tmp_path: Path) -> None:
     assert fields_of(link.stdout.strip())["arg"][:3] == ["--with", "rich>=14", "funcmcp@0.1.0"]
     link = funcmcp("install", "cursor", "uvx desk-mcp@1.0", "--link", "--env", "KEY=secret", folder=tmp_path)
     assert json.loads(b64decode(fields_of(link.stdout.strip())["config"][0]))["args"] == ["desk-mcp@1.0"]
-    assert (
-        link.stderr
-        == "The link contains the values of KEY. With --env NAME, without a value, the client asks for it.\n"
-    )
+    assert link.stderr == "The link contains the values of KEY. With --env NAME alone, the client asks for the value.\n"
     text = funcmcp("install", "goose", "desk.py", folder=tmp_path)
     assert yaml.safe_load(text.stdout)["extensions"]["desk"]["args"][-1] == "--stdio"
     text = funcmcp("install", "command", "uvx desk-mcp", "--env", "A=1", folder=tmp_path)
