@@ -116,7 +116,7 @@ async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCapt
             assert (await client.call_tool("stays"))["content"][0]["text"] == "two"
             assert changed == [-1, 1]  # the tool that stayed is neither removed nor added
             file.write_text("def broken(:")
-            await wait_until(lambda: "so the one before goes on" in caplog.text)
+            await wait_until(lambda: "The previous one keeps running" in caplog.text)
             assert (await client.call_tool("stays"))["content"][0]["text"] == "two"
             file.write_text(APP.format(answer="three", name="after"))
             await wait_until(lambda: "three" in file.read_text() and len(running_pids(host.worker)) == 1)

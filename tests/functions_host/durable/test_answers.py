@@ -26,9 +26,9 @@ def test_actions_in_groups_are_read_in_their_order() -> None:
 
 @pytest.mark.parametrize("text", ["null", "[]", '"text"', "{}", '{"actions": 1}'])
 def test_other_values_are_not_answers(text: str) -> None:
-    with pytest.raises(AnswerError, match="something else than the state of an orchestration"):
+    with pytest.raises(AnswerError, match="did not return the state of an orchestration"):
         read_answer(Value("json", text))
-    with pytest.raises(AnswerError, match="something else than the state of an orchestration"):
+    with pytest.raises(AnswerError, match="did not return the state of an orchestration"):
         read_answer(NULL)
 
 
