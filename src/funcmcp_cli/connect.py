@@ -39,6 +39,7 @@ from funcmcp_cli.arguments import read_header, read_json, read_pairs, warnings_o
 from funcmcp_cli.calls import outcome_of
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.faults import faults_of
+from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.json_values import as_object
 from funcmcp_cli.output import write_line
 from funcmcp_cli.server_log import log_lines
@@ -222,7 +223,7 @@ async def _open_browser(address: str) -> None:
 def _sign_in_file() -> Path:
     """Return the file that has the tokens of this user."""
     folder = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME")
-    return Path(folder or Path.home() / ".local" / "state") / "funcmcp" / "sign-ins.json"
+    return Path(folder or home_folder() / ".local" / "state") / "funcmcp" / "sign-ins.json"
 
 
 def _with_variables(header: str) -> str:

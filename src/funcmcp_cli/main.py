@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import os
 import signal
@@ -13,6 +15,7 @@ from funcmcp_cli.failure import Failure
 _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
 """The libraries that the distribution funcmcp requires and funcmcp-slim does not."""
 
+_STDOUT = 1
 _STDERR = 2
 
 _ENDS = ("SIGTERM", "SIGHUP")
@@ -20,6 +23,10 @@ _ENDS = ("SIGTERM", "SIGHUP")
 
 _SERVERS = {"run", "front", "host", "worker"}
 """Commands whose failures are records if the log is JSON. They end calls in flight at SIGTERM."""
+
+
+_FULL = {errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
+"""The errors of a stream whose disk is full or broken."""
 
 
 def main() -> None:
@@ -53,6 +60,10 @@ def main() -> None:
         if library not in _EXTRA_LIBRARIES:
             raise
         sys.exit(f"{library} is not installed. The command line needs: pip install funcmcp")
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        _exit_without_output(error)
     except Failure as failure:
         from funcmcp_cli.output import write_line, write_server_failure  # noqa: PLC0415 - as above
 
@@ -61,6 +72,13 @@ def main() -> None:
         else:
             write_line(failure, error=True)
         sys.exit(failure.exit_code)
+
+
+def _exit_without_output(error: OSError) -> NoReturn:
+    """Exit because stdout cannot be written. What is left of the output is dropped, not written again."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+    sys.exit(f"The output cannot be written: {error.strerror}.")
 
 
 def _clean_up_at_signals() -> None:

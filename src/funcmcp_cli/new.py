@@ -7,6 +7,7 @@ Azure Functions" (the profile mcp-custom-handler), and the schema of azure.yaml 
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -204,6 +205,8 @@ def create(name: str, parent: Path, hosting: Hosting, access: Access = "key", da
         _write(draft, plan, _placeholders(name, plan))
         draft.rename(target)
     except OSError as error:
+        if os.path.lexists(target):  # another command has made it in the meantime, or it is a broken link
+            raise Failure(f"{name} exists already. Choose another name, or remove it first.") from error
         raise Failure(f"{target} cannot be written: {error.strerror}.") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)  # after a success it has the project's name

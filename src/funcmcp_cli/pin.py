@@ -17,6 +17,7 @@ from funcmcp_cli.commands import Bearer, Headers, SignsIn, app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_line
 from funcmcp_cli.program_options import ProgramOptions, program_of
+from funcmcp_cli.replacing import replacement_of
 from funcmcp_cli.server_options import with_options
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def pin(  # noqa: PLR0913 - one for each option of the command
     from funcmcp._upstreams.pins import changes_between, entries_in, text_of
     from funcmcp_cli.connect import open_source
 
-    old = _read(output) if check or output.exists() else None
+    old = _read(output) if check or output.is_file() else None
     place = target or (old or {}).get("target")
     if not isinstance(place, str) or not place:
         raise typer.BadParameter("Name the server: a target, a URL or a command.", param_hint="TARGET")
@@ -98,7 +99,8 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _write(file: Path, text: str) -> None:
     try:
-        file.write_text(text, encoding="utf-8")
+        with replacement_of(file) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Failure(f"{file} can't be written: {error.strerror}.") from error
 

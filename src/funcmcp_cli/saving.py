@@ -82,10 +82,15 @@ def _write(folder: Path, name: str, media_type: Any, contents: bytes) -> Path:
         for number in count(1):
             file = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}")
             try:
-                with file.open("xb") as stream:
-                    stream.write(contents)
+                stream = file.open("xb")
             except FileExistsError:
                 continue
+            try:
+                with stream:
+                    stream.write(contents)
+            except OSError:
+                file.unlink()
+                raise
             return file
     except OSError as error:
         raise Failure(f"--save: {error.filename or folder} cannot be written: {error.strerror}.") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from funcmcp import __version__
-from tests.cli.processes import PYTHON, funcmcp
+from tests.cli.processes import FUNCMCP, PYTHON, funcmcp
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -116,3 +116,13 @@ def test_the_library_alone_says_how_to_install_the_command(tmp_path: Path) -> No
         check=False,
     )
     assert (shown.returncode, shown.stderr) == (1, "The command line is not installed. Run: pip install funcmcp\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is of Linux")
+@pytest.mark.parametrize("arguments", [["new", "--help"], ["discover", "--json"]])
+def test_output_to_a_full_disk_is_an_error_in_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*FUNCMCP, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (1, "The output cannot be written: No space left on device.\n")

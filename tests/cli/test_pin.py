@@ -80,3 +80,9 @@ def test_a_check_needs_a_file_and_a_server(pin: Callable[..., tuple[int, str, st
     code, _, errors = pin()
     assert code == 2
     assert "Name the server" in errors
+
+
+def test_the_hashes_are_written_to_a_device_that_is_not_read(pin: Callable[..., tuple[int, str, str]]) -> None:
+    code, output, _ = pin("time_server.py", "-o", "/dev/null")
+    assert (code, output.strip()) == (0, "Wrote 2 hashes of time_server.py to /dev/null.")
+    assert not Path("/dev/null").is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,3 +74,17 @@ def test_other_blocks_are_no_files(tmp_path: Path, block: dict[str, Any]) -> Non
 def test_what_is_not_base64_is_one_clear_line(tmp_path: Path, data: object) -> None:
     with pytest.raises(Failure, match=r"^The image cannot be read: it is neither text nor valid base64\.$"):
         save_block({"type": "image", "data": data}, tmp_path)
+
+
+def test_a_file_that_is_not_written_whole_is_removed(tmp_path: Path) -> None:
+    resource_limits = pytest.importorskip("resource")
+    before = resource_limits.getrlimit(resource_limits.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource_limits.setrlimit(resource_limits.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        with pytest.raises(Failure, match="cannot be written: File too large"):
+            save_block(resource("x://y/a.txt"), tmp_path)
+    finally:
+        resource_limits.setrlimit(resource_limits.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert list(tmp_path.iterdir()) == []

@@ -299,3 +299,17 @@ def test_a_timeout_that_could_be_seconds_or_milliseconds_is_named_and_not_used()
     assert servers.notes == [
         "The timeout 1800 of the server 'a' is not used: it could be seconds or milliseconds.",
     ]
+
+
+def test_a_user_without_a_home_folder_needs_none_but_for_a_reference_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_home(path: Path) -> Path:
+        if path.parts[:1] == ("~",):
+            raise RuntimeError("Could not determine home directory.")
+        return path
+
+    monkeypatch.setattr(Path, "expanduser", without_home)
+    entries = {"a": {"command": "a"}, "b": {"command": "b", "args": ["${userHome}"]}}
+    servers = read_servers({"mcpServers": entries}, {})
+    assert [entry.name for entry in servers.entries] == ["a"]
+    assert len(servers.problems) == 1
+    assert "it needs the home folder of the user" in str(servers.problems[0])

@@ -29,7 +29,7 @@ class Settings(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(validate_assignment=True, extra="ignore")
 
-    home: Path = Path.home() / ".local" / "share" / "fastmcp"
+    home: Path = Path(os.path.expanduser("~/.local/share/fastmcp"))  # noqa: PTH111 - expanduser() of Path needs a home
     test_mode: bool = False
     log_enabled: bool = True
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"

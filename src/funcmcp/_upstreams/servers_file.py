@@ -284,6 +284,16 @@ def _list_of(entry: Mapping[str, Any], member: str) -> list[Any]:
     return value
 
 
+def _with_home(path: Path) -> Path:
+    """Return a path with the user's home folder for ``~``; raise _EntryError if the user has none."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise _EntryError(
+            "it needs the home folder of the user, who has none. Set the environment variable HOME."
+        ) from None
+
+
 def _variables_of_file(file: Path) -> dict[str, str]:
     try:
         return variables_in(read_text(file))
@@ -310,7 +320,6 @@ class _Variables:
         self._predefined = {
             "workspaceFolder": str(folder),
             "workspaceFolderBasename": folder.name,
-            "userHome": str(Path.home()),
         }
 
     def text(self, value: object, member: str) -> str:
@@ -336,12 +345,14 @@ class _Variables:
 
     def path(self, value: object, member: str) -> Path:
         """Return a path in the folder of the project."""
-        return self._folder / Path(self.text(value, member)).expanduser()
+        return self._folder / _with_home(Path(self.text(value, member)))
 
     def value(self, kind: str | None, name: str, default: str | None) -> str:
         """Return the value of a variable or of an input; raise _EntryError if there is none."""
         if kind is None and name in self._predefined:
             return self._predefined[name]
+        if kind is None and name == "userHome":
+            return str(_with_home(Path("~")))
         for variable in self._names_of(kind, name):
             if variable in self._environment:
                 return self._environment[variable]

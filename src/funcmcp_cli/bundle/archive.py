@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp_cli.doctor.ignore_file import excluding_line
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,9 @@ MAX_BYTES = 1024 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _FIRST_TIME = 315_619_200
 """1980-01-02, the time of files in a bundle if SOURCE_DATE_EPOCH is not set. Zip files have no earlier times."""
+
+_LAST_TIME = 4_354_819_198
+"""The end of 2107, the last time of Zip files."""
 
 _LEFT_OUT = (
     ".*", "__pycache__", "node_modules", "build", "dist", "*.egg-info", "*.pyc", "*.mcpb", "*.log", "server.json",
@@ -97,11 +101,10 @@ def write_bundle(file: Path, files: Mapping[str, Path], texts: Mapping[str, str]
         raise Failure(
             f"The bundle would have more than {MAX_FILES:,} files or 1 GiB. List unneeded files in .mcpbignore."
         )
-    seconds = max(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), _FIRST_TIME)
-    date = time.gmtime(seconds)[:6]
+    date = time.gmtime(_seconds_of_files())[:6]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with replacement_of(file) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in sorted({*files, *texts}):
                 entry = zipfile.ZipInfo(name, date)
                 entry.compress_type = zipfile.ZIP_DEFLATED
@@ -111,6 +114,18 @@ def write_bundle(file: Path, files: Mapping[str, Path], texts: Mapping[str, str]
                 archive.writestr(entry, texts[name].encode() if name in texts else files[name].read_bytes())
     except OSError as error:
         raise Failure(f"{file} can't be written: {error.strerror}.") from error
+
+
+def _seconds_of_files() -> int:
+    """Return the time of all files in a bundle; raise Failure if a ZIP file cannot have SOURCE_DATE_EPOCH."""
+    text = os.environ.get("SOURCE_DATE_EPOCH") or "0"
+    try:
+        seconds = int(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= _LAST_TIME:
+        raise Failure(f"SOURCE_DATE_EPOCH must be the seconds of a date until 2107; got {text!r}.")
+    return max(seconds, _FIRST_TIME)
 
 
 def read_bundle(file: Path) -> tuple[bytes, list[str]]:

@@ -21,6 +21,7 @@ from funcmcp_cli.commands import app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list
 from funcmcp_cli.output import write_line
+from funcmcp_cli.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,7 +142,11 @@ def _write_entry(file: Path, project: Project, description: Description, bundle_
         )
         write_line(advice, error=True)
         return
-    file.write_text(json.dumps(entry, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        with replacement_of(file) as draft:
+            draft.write_text(json.dumps(entry, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{file} can't be written: {error.strerror}.") from error
     write_line(f"Wrote {file} for {entry['name']}.")
     if any(package["registryType"] == "pypi" for package in entry.get("packages", [])):
         _note_missing_marker(project, str(entry["name"]))

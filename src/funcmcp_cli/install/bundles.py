@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._text.visible import visible_line
 from funcmcp_cli.bundle.archive import MANIFEST, read_bundle, unpack
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.install.entries import ServerDescription
 from funcmcp_cli.install.servers import checked_name, slug, uv_program, variable_of
 from funcmcp_cli.json_values import as_list, as_object
@@ -102,7 +103,7 @@ def open_bundle(target: str) -> Bundle:
     platforms = as_list(as_object(manifest.get("compatibility")).get("platforms"))
     if platforms and sys.platform not in platforms:
         raise Failure(f"{file} is for {', '.join(map(str, platforms))}, and this machine is {sys.platform}.")
-    folder = _bundles(sys.platform, os.environ, Path.home()) / slug(str(manifest.get("name", "")))
+    folder = _bundles(sys.platform, os.environ, home_folder()) / slug(str(manifest.get("name", "")))
     return Bundle(file, folder, manifest, frozenset(names))
 
 
@@ -188,7 +189,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
 
 def _values(bundle: Bundle, given: Mapping[str, str]) -> dict[str, list[str]]:
     """Return what the variables of a manifest stand for. A setting with several values has several texts."""
-    home = Path.home()
+    home = home_folder()
     values = {
         "__dirname": [str(bundle.folder)],
         "HOME": [str(home)],

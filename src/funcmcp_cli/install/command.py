@@ -14,6 +14,7 @@ from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp_cli.commands import ServerArguments, app, set_arguments
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.faults import write_faults
+from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.install.forms import MCP_JSON, TEXTS
 from funcmcp_cli.install.packages import Packages
 from funcmcp_cli.output import write_line, write_text
@@ -286,7 +287,7 @@ def _file(client: ClientProfile, workspace: Path | None, file: Path | None) -> P
             raise typer.BadParameter("--file and --workspace can't be combined. Leave out one of them.")
         return file.absolute()
     if workspace is None:
-        return user_file(client, sys.platform, os.environ, Path.home())
+        return user_file(client, sys.platform, os.environ, home_folder())
     if client.workspace_file is None:
         raise Failure(f"{client.title} reads no file in a project's folder. Leave out --workspace.")
     path = workspace.absolute() / client.workspace_file

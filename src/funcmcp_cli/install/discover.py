@@ -19,6 +19,7 @@ from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp._text.visible import visible_line, visible_url
 from funcmcp_cli.commands import app, examples
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.json_values import as_list, as_object
 from funcmcp_cli.output import write_json, write_line
 
@@ -97,7 +98,7 @@ def _files(client: ClientProfile) -> list[Path]:
     """Return the files of a client, for the user and for the current folder, that exist."""
     from funcmcp_cli.install.files import user_file
 
-    files = [user_file(client, sys.platform, os.environ, Path.home())]
+    files = [user_file(client, sys.platform, os.environ, home_folder())]
     if client.workspace_file is not None:
         files.append(Path.cwd() / client.workspace_file)
     return [file for file in files if file.is_file()]

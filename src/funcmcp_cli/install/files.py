@@ -163,6 +163,8 @@ def _merged_toml(text: str, servers_name: str, name: str, members: dict[str, Any
         table[key] = _toml_value(value)
     parent[name] = table
     merged = tomlkit.dumps(document)
+    if "\r\n" in text and text.count("\r\n") == text.count("\n"):
+        merged = re.sub("\r?\n", "\r\n", merged)
     if tomllib.loads(merged) != expected:
         raise ValueError("its text cannot be edited without changing other values")
     return merged

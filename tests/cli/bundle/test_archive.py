@@ -193,3 +193,30 @@ def test_a_damaged_or_encrypted_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.mcpb").write_bytes(data)
     with pytest.raises(Failure, match=r"is encrypted"):
         unpack(tmp_path / "c.mcpb", tmp_path / "out")
+
+
+@pytest.mark.parametrize("seconds", ["tomorrow", "-1", "4354819199"])
+def test_a_date_that_an_archive_cannot_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+    with pytest.raises(Failure, match=f"a date until 2107; got '{seconds}'"):
+        write_bundle(tmp_path / "a.mcpb", {}, {"a": "b"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_date_of_an_archive_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "4354819198")
+    write_bundle(tmp_path / "a.mcpb", {}, {"a": "b"})
+    assert zipfile.ZipFile(tmp_path / "a.mcpb").getinfo("a").date_time == (2107, 12, 31, 23, 59, 58)
+
+
+def test_an_earlier_bundle_stays_if_the_new_one_cannot_be_written(tmp_path: Path) -> None:
+    bundle = tmp_path / "a.mcpb"
+    bundle.write_bytes(b"earlier")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(Failure, match="can't be written: Is a directory"):
+        write_bundle(bundle, {"x": folder}, {"a": "b"})
+    assert bundle.read_bytes() == b"earlier"
+    assert set(tmp_path.iterdir()) == {bundle, folder}

@@ -187,3 +187,11 @@ def test_a_file_that_is_too_large_to_edit_is_refused(tmp_path: Path) -> None:
         stream.truncate(16 * 1024 * 1024 + 1)
     with pytest.raises(Failure, match="larger than 16 MiB"):
         read(file)
+
+
+@pytest.mark.parametrize("before", ["# mine\r\n[mcp_servers.a]\r\ncommand = 'b'\r\n", "\ufeffmodel = 'x' # mine\r\n"])
+def test_a_new_table_has_the_line_ends_of_the_file(before: str) -> None:
+    merged = merged_text(before, CLIENTS["codex"], "s", ENTRY)
+    assert merged.startswith(before)
+    assert merged.count("\r\n") == merged.count("\n")
+    assert 'command = "python"' in merged
