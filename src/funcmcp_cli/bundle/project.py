@@ -251,19 +251,28 @@ def _setting(variable: str, value: Any, file: Path) -> Setting:
         _check_name(key, Setting, file, place)
         if key in _MEMBERS and not isinstance(member, _MEMBERS[key]):
             raise Failure(f"{file}: {key} of {place} must be {_WORDS[_MEMBERS[key]]}.")
-    kind = value.get("type", "string")
-    if kind not in _TYPES:
-        raise Failure(f"{file}: type of {place} must be one of {', '.join(_TYPES)}.")
-    if value.get("secret") and kind != "string":
-        raise Failure(f"{file}: {place} is secret, so its type must be string.")
-    default = value.get("default")
-    if value.get("secret") and default:
-        raise Failure(f"{file}: {place} is secret, so it has no default: everybody who has the bundle could read it.")
-    fits = isinstance(default, int | float) if kind == "number" else isinstance(default, _TYPES[kind])
-    if default is not None and (not fits or (kind == "number" and isinstance(default, bool))):
-        raise Failure(f"{file}: default of {place} must be {_WORDS[_TYPES[kind]]}.")
+    _check_default(value, file, place)
     choices = tuple(str(choice) for choice in value.get("choices", []))
     return Setting(variable, **{**value, "choices": choices})
+
+
+def _check_default(setting: dict[str, Any], file: Path, place: str) -> None:
+    """Raise Failure if the type of a setting is unknown, or its default does not fit it or is secret."""
+    kind, default, is_secret = setting.get("type", "string"), setting.get("default"), setting.get("secret")
+    if kind not in _TYPES:
+        raise Failure(f"{file}: type of {place} must be one of {', '.join(_TYPES)}.")
+    if is_secret and kind != "string":
+        raise Failure(f"{file}: {place} is secret, so its type must be string.")
+    if is_secret and default:
+        raise Failure(f"{file}: {place} is secret, so it has no default: everybody who has the bundle could read it.")
+    if default is not None and not _fits(default, kind):
+        raise Failure(f"{file}: default of {place} must be {_WORDS[_TYPES[kind]]}.")
+
+
+def _fits(default: Any, kind: str) -> bool:
+    if kind == "number":
+        return isinstance(default, int | float) and not isinstance(default, bool)
+    return isinstance(default, _TYPES[kind])
 
 
 def _check_name(key: str, table: type, file: Path, place: str) -> None:
