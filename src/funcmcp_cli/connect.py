@@ -23,7 +23,7 @@ from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.methods import FEATURE_LISTS, METHODS, repeating_headers
 from funcmcp._protocol.objects import Tool
 from funcmcp._serving.composition import runtime_of
-from funcmcp._text.visible import visible_url
+from funcmcp._text.visible import visible_line, visible_url
 from funcmcp.client import (
     AuthenticationError,
     Client,
@@ -480,12 +480,12 @@ def _named(kind: str, features: list[D], name: str) -> D:
         if feature.get("name") == name:
             return feature
     names = [str(feature.get("name")) for feature in features]
-    similar = get_close_matches(name, names, 3)
+    similar = [visible_line(match) for match in get_close_matches(name, names, 3)]
     if similar:
         raise Failure(f"The server has no {kind} {name!r}. Did you mean {' or '.join(similar)}?")
     if not names:
         raise Failure(f"The server has no {kind} {name!r}. It has no {kind}s.")
-    listed = ", ".join(names[:_SUGGESTIONS])
+    listed = ", ".join(map(visible_line, names[:_SUGGESTIONS]))
     if len(names) > _SUGGESTIONS:
         listed += f" and {len(names) - _SUGGESTIONS} more"
     raise Failure(f"The server has no {kind} {name!r}. It has {listed}.")

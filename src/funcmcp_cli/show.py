@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from funcmcp._protocol.content_blocks import text_of
+from funcmcp._text.visible import visible_line
 from funcmcp_cli.console import SafeConsole, print_if_json, styled
 from funcmcp_cli.doctor.project import counted
 from funcmcp_cli.failure import Failure
@@ -84,7 +85,7 @@ def print_server(facts: Mapping[str, Any]) -> None:
     """
     console = SafeConsole()
     server = as_object(facts["server"])
-    heading = " ".join(str(server[member]) for member in ("name", "version") if member in server)
+    heading = " ".join(visible_line(str(server[member])) for member in ("name", "version") if member in server)
     console.print(styled(heading, "bold"), f"(MCP {facts['revision']})")
     for text in (server.get("description"), facts["instructions"]):
         if text:

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -237,6 +238,34 @@ def test_what_could_steer_a_terminal_is_spelled_out(folder: Path) -> None:
     shown = funcmcp("inspect", "steering.py", folder=folder)
     assert shown.returncode == 0
     assert r"Look: \x1b[2J[red]gone\x07" in shown.stdout
+
+
+LINES = """
+import json, sys
+
+NAME = "one\\ntwo"
+SERVER = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": NAME, "version": NAME}}
+RESULTS = {"initialize": SERVER, "tools/list": {"tools": [{"name": NAME, "inputSchema": {"type": "object"}}]}}
+for line in sys.stdin:
+    message = json.loads(line)
+    answer = {"result": RESULTS[message["method"]]} if message.get("method") in RESULTS else {
+        "error": {"code": -32601, "message": "Unknown"}
+    }
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+"""A server whose names have line breaks."""
+
+
+def test_names_of_a_server_do_not_begin_a_line(tmp_path: Path) -> None:
+    (tmp_path / "lines.py").write_text(LINES)
+    command = f"{sys.executable} lines.py"
+    shown = funcmcp("inspect", command, folder=tmp_path)
+    assert shown.stdout.startswith("one\\ntwo one\\ntwo (MCP 2025-06-18)\n")
+    called = funcmcp("call", command, "add", folder=tmp_path)
+    assert called.stderr == "The server has no tool 'add'. It has one\\ntwo.\n"
+    called = funcmcp("call", command, "one two", folder=tmp_path)
+    assert called.stderr == "The server has no tool 'one two'. Did you mean one\\ntwo?\n"
 
 
 def test_a_server_without_features_says_so(folder: Path) -> None:

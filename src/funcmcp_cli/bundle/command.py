@@ -81,7 +81,7 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     }
     if project.pyproject is not None:
         texts["pyproject.toml"] = pyproject_for(project, description)
-    _check_no_password(files)
+    _check_no_password(project, files)
     if dry_run:
         for name in sorted({*files, *texts}):
             write_line(visible_line(name))
@@ -110,16 +110,20 @@ def _check(files: Mapping[str, Path], place: Target, project: Project) -> None:
         raise Failure(f"The icon {project.options.icon} is not a file of the project. Correct icon in pyproject.toml.")
 
 
-def _check_no_password(files: Mapping[str, Path]) -> None:
+def _check_no_password(project: Project, files: Mapping[str, Path]) -> None:
     """Raise Failure if a file with settings of uv or pip has a URL with a password, as for a private index."""
+    texts = {}
+    if project.script is not None:
+        texts[project.script] = "\n".join(map(str, as_list(project.metadata.get("dependencies"))))
     for path in files.values():
         if any(fnmatchcase(path.name, pattern) for pattern in _INSTALLER_FILES):
-            text = path.read_text(encoding="utf-8", errors="replace")
-            if _PASSWORD.search(text):
-                raise Failure(
-                    f"{path} has a URL with a password, and everybody who has the bundle could read it. "
-                    "Leave it out: uv reads passwords of indexes from UV_INDEX_NAME_PASSWORD, ~/.netrc or a keyring."
-                )
+            texts[path] = path.read_text(encoding="utf-8", errors="replace")
+    for path, text in texts.items():
+        if _PASSWORD.search(text):
+            raise Failure(
+                f"{path} has a URL with a password, and everybody who has the bundle could read it. "
+                "Leave it out: uv reads passwords of indexes from UV_INDEX_NAME_PASSWORD, ~/.netrc or a keyring."
+            )
 
 
 async def _features(server: MCPServer) -> tuple[list[Tool] | None, bool]:

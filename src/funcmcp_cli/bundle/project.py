@@ -149,6 +149,7 @@ def find_project(place: Target) -> Project | None:
             table = as_object(document.get("project"))
             if table:
                 _check_python(table, file)
+                _check_dependencies(table, file)
                 return Project(folder, table, _options(document, file))
         requirements = folder / "requirements.txt"
         if requirements.is_file():
@@ -170,8 +171,18 @@ def _check_python(table: Mapping[str, Any], file: Path) -> None:
         )
 
 
+def _check_dependencies(table: Mapping[str, Any], file: Path) -> None:
+    """Raise Failure if a dependency of a project or a script is not a requirement, such as an option of pip."""
+    for dependency in as_list(table.get("dependencies")):
+        try:
+            Requirement(str(dependency))
+        except InvalidRequirement as error:
+            raise Failure(f"{file}: {dependency!r} in dependencies is not a requirement, such as rich>=13.") from error
+
+
 def _script_project(file: Path, metadata: dict[str, Any]) -> Project:
     _check_python(metadata, file)
+    _check_dependencies(metadata, file)
     names = {"dependencies", "requires-python"}
     table = {name: value for name, value in metadata.items() if name in names}
     return Project(file.parent, table, _options(metadata, file), script=file, pyproject="")

@@ -61,6 +61,17 @@ def test_a_script_has_its_metadata_in_itself(tmp_path: Path) -> None:
     assert (found.script, found.options.author, found.pyproject) == (tmp_path / "server.py", "Ada", "")
 
 
+@pytest.mark.parametrize("dependency", ["-r other.txt", "rich; touch x"], ids=["option", "command"])
+def test_a_dependency_that_is_not_a_requirement_is_an_error(tmp_path: Path, dependency: str) -> None:
+    message = f"{dependency!r} in dependencies is not a requirement"
+    project(tmp_path, f"[project]\nname = 'orders'\ndependencies = ['{dependency}']\n")
+    with pytest.raises(Failure, match=message):
+        project_of(find(str(tmp_path / "server.py")))
+    (tmp_path / "server.py").write_text(f"# /// script\n# dependencies = ['{dependency}']\n# ///\n")
+    with pytest.raises(Failure, match=message):
+        project_of(find(str(tmp_path / "server.py")))
+
+
 def test_requirements_are_the_dependencies_where_no_table_has_them(tmp_path: Path) -> None:
     project(tmp_path, "# server\nrich>=14  # tables\n\nfuncmcp\n", "requirements.txt")
     assert project_of(find(str(tmp_path / "server.py"))).metadata == {"dependencies": ["rich>=14", "funcmcp"]}
