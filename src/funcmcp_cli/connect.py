@@ -10,10 +10,11 @@ import shlex
 import time
 import webbrowser
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from funcmcp import MCPError, RegistrationError
 from funcmcp._authoring.calling.lifespans import CannotStartError
@@ -540,7 +541,7 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
             if source.server is not None:
                 faults = [fault async for fault in faults_of(source.server)]
             try:
-                await connection.enter_async_context(client)
+                client = await _opened(client, source, display, connection)
             except ConnectionFailedError as error:
                 if stderr is None:
                     raise
@@ -548,6 +549,25 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
             if stderr is not None:
                 stderr.release()
             yield _Connection(client, faults, without_structure)
+
+
+async def _opened(
+    client: Client, source: Source, display: ProgressDisplay | None, connection: AsyncExitStack
+) -> Client:
+    """Return the connected client. A URL without a path is tried with /mcp as well, where most servers listen."""
+    try:
+        return await connection.enter_async_context(client)
+    except (MCPError, InvalidResponseError) as error:
+        url = urlsplit(source.target)
+        if not url.netloc or url.path.strip("/"):
+            raise
+        endpoint = replace(source, target=url._replace(path="/mcp").geturl())
+        try:
+            client = await connection.enter_async_context(_client(endpoint, display, None))
+        except (MCPError, ClientError):
+            raise error from None
+        write_line(f"The endpoint is {endpoint.name}.", error=True)
+        return client
 
 
 def _hold_seconds(source: Source) -> float:

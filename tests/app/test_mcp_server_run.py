@@ -103,7 +103,7 @@ def test_a_server_whose_tools_import_it_again_says_where_they_are(
         [PYTHON, *arguments],
         cwd=tmp_path,
         env=environment(),
-        stdin=subprocess.DEVNULL,
+        input="",
         capture_output=True,
         text=True,
         timeout=PATIENCE,

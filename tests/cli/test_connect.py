@@ -96,3 +96,34 @@ async def test_a_server_without_one_of_the_lists_is_inspected() -> None:
         facts, _ = await inspect_server(open_source(server.url))
     assert [item["uri"] for item in facts["resources"]] == ["memo:a"]
     assert facts["resourceTemplates"] == []
+
+
+@pytest.mark.parametrize("status", [404, 405])
+@pytest.mark.parametrize("path", ["", "/"])
+async def test_a_url_without_a_path_finds_the_endpoint(
+    status: int, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered = handshake_server(lambda exchange: exchange.respond(500))
+
+    async def serve(exchange: Exchange) -> None:
+        if exchange.target == "/mcp":
+            await answered(exchange)
+        else:
+            await exchange.respond(status, b"<h1>A site</h1>", kind="text/html")
+
+    async with scripted(serve) as server:
+        origin = server.url.removesuffix("/mcp")
+        facts, _ = await inspect_server(open_source(origin + path))
+    assert facts["server"]["name"] == "scripted"
+    assert capsys.readouterr().err == f"The endpoint is {origin}/mcp.\n"
+
+
+@pytest.mark.parametrize("path", ["", "/other"])
+async def test_a_url_at_which_and_below_which_is_no_endpoint_is_named_as_it_was_written(path: str) -> None:
+    async with scripted(lambda exchange: exchange.respond(404)) as server:
+        url = server.url.removesuffix("/mcp") + path
+        with pytest.raises(Failure) as raised:
+            await inspect_server(open_source(url))
+        targets = {exchange.target for exchange in server.requests}
+    assert str(raised.value).startswith(f"{url} does not answer as an MCP server.")
+    assert targets == ({"/", "/mcp"} if path == "" else {path})
