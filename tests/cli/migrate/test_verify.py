@@ -172,7 +172,7 @@ def test_some_of_many_http_triggers_are_named(shop: Path) -> None:
     (shop / "function_app.py").write_text(app + "\n\n".join(functions))
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
     assert shown.stderr.count(" (POST)") == 10
-    assert " (POST), and 2 more. No file changes" in shown.stderr
+    assert " (POST), and 2 more. migrate changes no file" in shown.stderr
 
 
 def test_a_rewritten_server_behind_an_http_trigger_is_compared_in_another_way(shop: Path) -> None:
