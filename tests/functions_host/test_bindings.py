@@ -122,7 +122,7 @@ def test_other_bindings_are_kept_with_their_direction() -> None:
         ([], "no triggers"),
         ([TOOL, TOOL], "2 triggers"),
         (["x"], "not a JSON object"),
-        ([{"type": "timerTrigger", "name": "t"}], "Its trigger timerTrigger is not served"),
+        ([{"type": "timerTrigger", "name": "t"}], "Its trigger timerTrigger is not supported by funcmcp host"),
         ([{**TOOL, "toolName": ""}], "toolName is missing"),
         ([{**TOOL, "toolName": 3}], "toolName is not a string"),
         ([{**TOOL, "name": None}], "name is missing"),

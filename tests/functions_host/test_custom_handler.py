@@ -469,7 +469,7 @@ async def test_a_request_that_waits_for_the_program_is_answered_when_the_host_st
         host.drain()
         response, error = await waiting
     assert (response.status, dict(response.headers)["retry-after"]) == (503, "5")
-    assert error["error"]["message"].startswith("The server stops")
+    assert error["error"]["message"].startswith("The server is stopping")
 
 
 def test_sigterm_during_the_first_start_ends_the_program_with_the_host(tmp_path: Path) -> None:

@@ -89,10 +89,10 @@ async def test_messages_of_a_queue_are_lines_of_json(tmp_path: Path, trigger: Tr
 @pytest.mark.parametrize(
     ("extra", "reason"),
     [
-        (binding("cosmosDB"), "input binding cosmosDB is not served"),
-        (binding("table", out=True), "output binding table is not served"),
-        (binding("durableClient"), "input binding durableClient is not served"),
-        (binding("queue"), "input binding queue is not served"),
+        (binding("cosmosDB"), "input binding cosmosDB is not supported by funcmcp host"),
+        (binding("table", out=True), "output binding table is not supported by funcmcp host"),
+        (binding("durableClient"), "input binding durableClient is not supported by funcmcp host"),
+        (binding("queue"), "input binding queue is not supported by funcmcp host"),
         (binding("mcpToolProperty"), "mcpToolProperty 'b' has no propertyname"),
         (binding("blob"), "blob binding 'b' has no path"),
         (binding("blob", path="%MISSING%/x"), "app setting 'MISSING' is not set"),

@@ -202,7 +202,7 @@ async def test_calls_that_take_too_long(http: httpx2.AsyncClient) -> None:
 
     waited, streamed = await asyncio.gather(http.get("wait"), stream(), return_exceptions=True)
     assert isinstance(waited, httpx2.Response)
-    assert waited.status_code == 500
+    assert waited.status_code == 504
     assert isinstance(streamed, httpx2.RemoteProtocolError)  # an incomplete body, not a short one
 
 

@@ -99,7 +99,7 @@ def test_pages_of_other_origins_are_refused(urls: tuple[str, str]) -> None:
         headers = {"origin": "https://other.example.com", "accept": "*/*"}
         answer = httpx2.request(method, url, json=INITIALIZE, headers=headers)
         assert answer.status_code == 403
-        assert "with funcmcp host --cors" in answer.text
+        assert "with --cors of the functions host" in answer.text
         assert CORS not in answer.headers
         assert answer.headers.get_list("vary") == ["origin"]
         assert CORS not in httpx2.options(url, headers={**headers, **PREFLIGHT}).headers

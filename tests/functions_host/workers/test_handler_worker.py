@@ -348,14 +348,24 @@ async def test_an_http_trigger_whose_program_hangs_is_answered_with_504(
     assert sum("slow" in request["path"].lower() for request in requests_in(tmp_path / "app")) == 1
 
 
+def _wait_for_file(path: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} never came"
+        time.sleep(0.05)
+
+
 async def test_a_program_that_refuses_connections_fails_the_call_and_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handler_worker, "_PAUSES", (0.0, 0.0))
     code = PROGRAM.replace("ThreadingHTTPServer((", "server = ThreadingHTTPServer((").replace(
-        "Handler).serve_forever()", "Handler)\nserver.handle_request()\nserver.server_close()\ntime.sleep(600)"
+        "Handler).serve_forever()",
+        "Handler)\nserver.handle_request()\nserver.server_close()\nopen('closed', 'w').close()\ntime.sleep(600)",
     )
-    async with hosted(write_app(tmp_path / "app", code=code)) as host, client_of(host) as client:
+    folder = write_app(tmp_path / "app", code=code)
+    async with hosted(folder) as host, client_of(host) as client:
+        await asyncio.to_thread(_wait_for_file, folder / "closed")
         assert (await client.call_tool("text"))["isError"]
         assert running_pids(host.worker) != [None]
     assert "runs and refuses connections" in caplog.text

@@ -191,7 +191,7 @@ def bad(other) -> str:
 
 
 BROKEN = {
-    "import nowhere_at_all": "function_app.py, line 1: ModuleNotFoundError: No module named 'nowhere_at_all'. Run pip",
+    "import nowhere_at_all": "ModuleNotFoundError: No module named 'nowhere_at_all'. Install its package",
     "import os; os.makedirs('own'); import own.gone": "No module named 'own.gone'. Correct the import: the app has no",
     "x = 1": "function_app.py has no FunctionApp at its top level",
     "import azure.functions as func\na = func.FunctionApp()\nb = func.FunctionApp()": "has more than one FunctionApp",

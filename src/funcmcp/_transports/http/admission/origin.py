@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
 _REFUSED_ORIGIN = (
-    "This Origin is not allowed. If it is yours, list it in HTTPOptions(allowed_origins=), with funcmcp host --cors, "
-    "or in the CORS settings of Azure."
+    "This Origin is not allowed. If it is yours, list it in HTTPOptions(allowed_origins=), with --cors of the "
+    "functions host, or in the CORS settings of Azure."
 )
 _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
