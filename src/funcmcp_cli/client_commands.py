@@ -167,7 +167,8 @@ def _end(faults: Sequence[Fault], *, is_accepted: bool) -> None:
     """Print the faults of a server, and exit with 1 if there are some or a report has not accepted the server."""
     from funcmcp_cli.faults import write_faults
 
-    if write_faults(faults) or not is_accepted:
+    write_faults(faults)
+    if faults or not is_accepted:
         raise typer.Exit(1)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from funcmcp import __version__
+from funcmcp._text.listing import some_of
 from funcmcp_cli.output import write_line, write_note
 from funcmcp_cli.program_options import ProgramOptions  # noqa: TC001 - with_options reads the types
 from funcmcp_cli.server_options import (
@@ -539,9 +540,7 @@ def _announce_reload(files: list[Path]) -> None:
         write_note("Reloading because of SIGHUP.", error=True, level=logging.INFO)
         return
     names = sorted(str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file) for file in files)
-    remaining = len(names) - _SHOWN_FILES
-    shown = ", ".join(names[:_SHOWN_FILES]) + (f" and {remaining} more" if remaining > 0 else "")
-    write_note(f"Reloading because {shown} changed.", error=True, level=logging.INFO)
+    write_note(f"Reloading because {some_of(names, _SHOWN_FILES)} changed.", error=True, level=logging.INFO)
 
 
 def _announce(

@@ -24,6 +24,7 @@ from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.methods import FEATURE_LISTS, METHODS, repeating_headers
 from funcmcp._protocol.objects import Tool
 from funcmcp._serving.composition import runtime_of
+from funcmcp._text.listing import some_of
 from funcmcp._text.visible import visible_line, visible_url
 from funcmcp.client import (
     AuthenticationError,
@@ -486,10 +487,8 @@ def _named(kind: str, features: list[D], name: str) -> D:
         raise Failure(f"The server has no {kind} {name!r}. Did you mean {' or '.join(similar)}?")
     if not names:
         raise Failure(f"The server has no {kind} {name!r}. It has no {kind}s.")
-    listed = ", ".join(map(visible_line, names[:_SUGGESTIONS]))
-    if len(names) > _SUGGESTIONS:
-        listed += f" and {len(names) - _SUGGESTIONS} more"
-    raise Failure(f"The server has no {kind} {name!r}. It has {listed}.")
+    shown = some_of(list(map(visible_line, names)), _SUGGESTIONS)
+    raise Failure(f"The server has no {kind} {name!r}. It has {shown}.")
 
 
 @asynccontextmanager

@@ -49,13 +49,10 @@ def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
                 yield features.name, definition
 
 
-def write_faults(faults: Iterable[Fault]) -> bool:
-    """Write a line on stderr for each feature that is left out, and return whether there is one."""
-    has_faults = False
+def write_faults(faults: Iterable[Fault]) -> None:
+    """Write a line on stderr for each feature that is left out."""
     for fault in faults:
-        has_faults = True
         write_line(fault, error=True)
-    return has_faults
 
 
 def faults_in(server: MCPServer) -> Iterator[Fault]:

@@ -121,7 +121,7 @@ def _open_missing_stderr() -> None:
 
 
 def _take_all_characters() -> None:
-    """Let stdout and stderr take all characters. On Windows, files and pipes have an encoding with few of them.
+    """Make stdout and stderr accept all characters. On Windows, files and pipes have an encoding with few of them.
 
     They get UTF-8, which Python 3.15 makes the default, unless PYTHONIOENCODING names another encoding.
     """

@@ -347,9 +347,8 @@ def _check_name(name: str) -> None:
 def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
     """Return the texts that replace ``{{placeholder}}`` in the templates."""
     return {
-        "deployment": _parts(
-            "deployments", *plan.deployments
-        ),  # first, as the next two: they have placeholders in them
+        # These come first, because they have other placeholders in them.
+        "deployment": _parts("deployments", *plan.deployments),
         "access": _parts("access", *_access_parts(plan)),
         **_code_of_server(plan),
         **(_BICEP_OF_DATABASE if plan.database == "postgres" else dict.fromkeys(_BICEP_OF_DATABASE, "")),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from funcmcp._text.listing import counted
 from funcmcp._text.visible import hidden_in
 from funcmcp_cli.commands import Bearer, Headers, SignsIn, app, examples
 from funcmcp_cli.failure import Failure
@@ -80,8 +81,7 @@ def pin(  # noqa: PLR0913 - one for each option of the command
         _write(output, text_of(content))
         write_line(f"Wrote {len(entries_in(content))} hashes of {source.name} to {output}.")
     elif changes:
-        count = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
-        write_line(f"{source.name} differs from {output}: {count}.", error=True)
+        write_line(f"{source.name} differs from {output}: {counted(len(changes), 'change')}.", error=True)
         raise typer.Exit(1)
     else:
         write_line(f"{source.name} is the same as in {output}.")

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from funcmcp._protocol.content_blocks import text_of
+from funcmcp._text.listing import counted
 from funcmcp._text.visible import visible_line
 from funcmcp_cli.console import SafeConsole, print_if_json, styled
-from funcmcp_cli.doctor.project import counted
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list, as_object, first_line
 from funcmcp_cli.output import write_bytes, write_json, write_line, write_text

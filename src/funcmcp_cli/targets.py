@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from funcmcp import MCPServer
 from funcmcp._app.launch import imported_by_command
 from funcmcp._serving.composition import runtime_of
-from funcmcp._text.other_frameworks import SERVER_ATTRIBUTES
 from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -231,8 +230,11 @@ def _import_failure(target: Target, error: BaseException) -> str:
     if isinstance(error, FileNotFoundError) and _is_beside(target, error.filename):
         path = f"Path(__file__).parent / {error.filename!r}"
         return f"{line}: {reason}. Clients start the server in another folder: write {path}."
-    if isinstance(error, AttributeError) and error.obj is MCPServer and error.name in SERVER_ATTRIBUTES:
-        return f"{line}: {reason}. Use {SERVER_ATTRIBUTES[error.name]}"
+    if isinstance(error, AttributeError) and error.obj is MCPServer:
+        from funcmcp._text.other_frameworks import SERVER_ATTRIBUTES  # noqa: PLC0415 - only for an error
+
+        if error.name in SERVER_ATTRIBUTES:
+            return f"{line}: {reason}. Use {SERVER_ATTRIBUTES[error.name]}"
     return f"{line}: {reason}"
 
 

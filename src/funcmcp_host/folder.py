@@ -276,14 +276,10 @@ def _setting(value: object) -> str:
 def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "").lower()
     code_file = settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")
-    language = language_of(path)
-    if not runtime:
-        if is_file(path / code_file):
-            runtime = "python"
-        elif language is None and (path / "package.json").is_file():
-            runtime = "node"
+    if not runtime and is_file(path / code_file):
+        runtime = "python"
     if runtime not in {"python", "node"}:
-        language = language or language_of_runtime(runtime)
+        language = language_of(path) or language_of_runtime(runtime)
         if language is not None:
             raise FolderError(refusal_for(path, language))
         if runtime:
@@ -291,11 +287,13 @@ def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
                 f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node. "
                 "Another language needs --worker COMMAND."
             )
-        raise FolderError(
-            f"The language of {path} is unknown. "
-            'Set FUNCTIONS_WORKER_RUNTIME to "python" or "node" in local.settings.json. '
-            "Another language needs --worker COMMAND."
-        )
+        if not (path / "package.json").is_file():
+            raise FolderError(
+                f"The language of {path} is unknown. "
+                'Set FUNCTIONS_WORKER_RUNTIME to "python" or "node" in local.settings.json. '
+                "Another language needs --worker COMMAND."
+            )
+        runtime = "node"
     if runtime == "python" and not is_file(path / code_file):
         advice = "Name the folder that has it."
         if any(path.glob("*/function.json")):

@@ -16,9 +16,10 @@ from funcmcp._objects.mappings import lower_names
 from funcmcp._server.log import quote
 from funcmcp._text.files import is_file, read_text
 from funcmcp._text.jsonc import parse
+from funcmcp._text.listing import counted, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 DOTNET = ".NET"
@@ -143,7 +144,7 @@ def declared_features(folder: Path) -> str:
         if kind:
             names[kind].append(quote(str(binding.get(member)), _MAX_NAME))
     parts = [
-        f"{len(of_kind)} {_plural(kind, of_kind)} ({_some(of_kind)})" for kind, of_kind in names.items() if of_kind
+        f"{counted(len(of_kind), kind)} ({some_of(of_kind, _MAX_NAMES)})" for kind, of_kind in names.items() if of_kind
     ]
     return " and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]} and {parts[2]}"  # noqa: PLR2004 - kinds
 
@@ -246,13 +247,3 @@ def _text_in(file: Path) -> str:
         return read_text(file)
     except (OSError, ValueError):
         return ""
-
-
-def _plural(kind: str, names: Sequence[str]) -> str:
-    return kind if len(names) == 1 else f"{kind}s"
-
-
-def _some(names: Sequence[str]) -> str:
-    if len(names) > _MAX_NAMES:
-        return f"{', '.join(names[:_MAX_NAMES])} and {len(names) - _MAX_NAMES} more"
-    return ", ".join(names)

@@ -12,6 +12,7 @@ from funcmcp._adapters.asgi.application import HTTPRuntime
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._serving.composition import runtime_of
+from funcmcp._text.listing import counted
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.status import refuse
@@ -269,7 +270,7 @@ class FunctionsHost(HTTPRuntime):
             "HTTP trigger": self._http_count,
             "durable function": self._durable.count,
         }
-        listed = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
+        listed = [counted(count, name) for name, count in counts.items() if count]
         return f"{', '.join(listed) or 'no functions'} ({self.worker.description})"
 
     async def start(self) -> None:

@@ -115,6 +115,20 @@ def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
     assert not modules & FOR_FEW_SERVERS
 
 
+def test_a_command_without_a_server_loads_none() -> None:
+    command = """
+import sys
+from contextlib import suppress
+from funcmcp_cli.main import main
+sys.argv = ["funcmcp", "new", "--help"]
+with suppress(SystemExit):
+    main()
+"""
+    modules = loaded(command)
+    assert "funcmcp_cli.install.command" in modules
+    assert not modules & {"funcmcp._serving.composition", "httpx2", "packaging", "uvicorn"}
+
+
 def test_a_function_app_without_sign_in_loads_no_authentication() -> None:
     modules = loaded(SERVER + "import funcmcp.azure\napp = funcmcp.azure.http_app(mcp, auth_level='anonymous')\n")
     assert "funcmcp._adapters.azure.http_trigger" in modules

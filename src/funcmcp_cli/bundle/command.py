@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from packaging.requirements import InvalidRequirement, Requirement
 
 from funcmcp import __version__
 from funcmcp._text.visible import visible_line
@@ -158,15 +157,14 @@ def _write_entry(file: Path, project: Project, description: Description, bundle_
 
 def _advice_about_versions(project: Project, files: Mapping[str, Path]) -> str:
     """Return a sentence if users may get a funcmcp with other names than the one that made the bundle, or ""."""
+    from packaging.requirements import Requirement
+
     from funcmcp_cli.new import versions
 
     if "uv.lock" in files:
         return ""
     for text in as_list(project.metadata.get("dependencies")):
-        try:
-            requirement = Requirement(str(text))
-        except InvalidRequirement as error:
-            raise Failure(f"{text!r} in dependencies is not a requirement: {error}.") from error
+        requirement = Requirement(str(text))
         is_open = requirement.url is None and not {part.operator for part in requirement.specifier} & _UPPER_BOUNDS
         if requirement.name in {"funcmcp", "funcmcp-slim"} and is_open:
             bounded = f"{requirement.name}{versions(__version__)}"

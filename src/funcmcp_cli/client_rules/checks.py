@@ -377,22 +377,20 @@ def unstructured_result(subject: Subject) -> Iterator[str]:
         return
     if not subject.has_structure:
         yield "outputSchema, and useResultSchema is not set"
+    if not subject.has_structure or not subject.results:
+        return
+    try:
+        misfits_of = schema_checker(schema, "The output schema")
+    except RegistrationError:
+        misfits_of = None  # the schema can't be checked
     for result in subject.results:
         content = result.get("structuredContent")
-        if result.get("isError") or not subject.has_structure:
+        if result.get("isError"):
             continue
         if content is None:
             yield "a result has no structuredContent"
-        else:
-            yield from (f"structuredContent {path} {phrase}" for path, phrase in _misfits(schema, content))
-
-
-def _misfits(schema: dict[str, Any], content: Any) -> list[tuple[str, str]]:
-    """Return what of structured content does not fit a schema; nothing for a schema that can't be checked."""
-    try:
-        return schema_checker(schema, "The output schema")(content)
-    except RegistrationError:
-        return []
+        elif misfits_of is not None:
+            yield from (f"structuredContent {path} {phrase}" for path, phrase in misfits_of(content))
 
 
 def prompt_arguments(subject: Subject, *, limit: int) -> Iterator[str]:

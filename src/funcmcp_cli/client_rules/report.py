@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._serving.composition import runtime_of
+from funcmcp._text.listing import some_of
 from funcmcp_cli.client_rules.problems import left_out_of, problems_of
 from funcmcp_cli.client_rules.rules import ALL_CLIENTS, CLIENTS, LOSSES, MEMBERS
 from funcmcp_cli.console import SafeConsole, styled
@@ -198,12 +199,6 @@ def short_texts(problems: Iterable[Problem]) -> list[tuple[str, str]]:
     for word, rule in rules.items():
         keys = keys_by_word[word]
         verb = "is" if len(keys) == 1 else "are"
-        texts.append((_some(keys), f"{verb} not accepted by {_some(rule.clients)}. {rule.accepts} {rule.advice}"))
+        clients = some_of(rule.clients, _MAX_NAMES)
+        texts.append((some_of(keys, _MAX_NAMES), f"{verb} not accepted by {clients}. {rule.accepts} {rule.advice}"))
     return texts
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return up to three names, and the number of the others."""
-    if len(names) > _MAX_NAMES:
-        return f"{', '.join(names[:_MAX_NAMES])} and {len(names) - _MAX_NAMES} more"
-    return ", ".join(names)

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at, prefix_in
-from funcmcp_cli.doctor.project import Finding, Project, counted
+from funcmcp._text.listing import counted
+from funcmcp_cli.doctor.project import Finding, Project
 from funcmcp_cli.token_costs import MANY_TOKENS
 from funcmcp_host.app_rules.trigger_rules import unreadable
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from funcmcp._adapters.azure.settings import at
 from funcmcp._text.files import is_file, read_text
 from funcmcp._text.jsonc import parse
+from funcmcp._text.listing import some_of
 from funcmcp_cli.doctor.ignore_file import excluding_line
 from funcmcp_cli.doctor.project import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from funcmcp_cli.doctor.project import Project
 
@@ -47,9 +48,8 @@ def check_deployed_files(project: Project) -> Iterator[Finding]:
         if line is not None:
             excluded_by.setdefault(line, []).append(path)
     for line, paths in excluded_by.items():
-        yield Finding(
-            "error", ".funcignore", f"excludes {_some(paths)}, which the app needs. Remove the line {line!r}."
-        )
+        excluded = some_of(paths, _MAX_SHOWN)
+        yield Finding("error", ".funcignore", f"excludes {excluded}, which the app needs. Remove the line {line!r}.")
 
 
 def imported_files(folder: Path, code_file: str) -> list[str]:
@@ -149,9 +149,3 @@ def _node_imports(folder: Path, file: str) -> Iterator[str]:
         found = next((path for path in candidates if is_file(folder / path)), None)
         if found is not None and not found.startswith(".."):
             yield found
-
-
-def _some(paths: Sequence[str]) -> str:
-    if len(paths) > _MAX_SHOWN:
-        return f"{', '.join(paths[:_MAX_SHOWN])} and {len(paths) - _MAX_SHOWN} more"
-    return ", ".join(paths)

@@ -31,11 +31,6 @@ _STDERR_LINES = 3
 """Lines at the end of a failed process's stderr that are part of the message."""
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, such as "1 error" or "2 errors"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A result of a check.

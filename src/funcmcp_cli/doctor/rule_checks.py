@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure.settings import at
-from funcmcp_cli.doctor.project import Finding, counted
+from funcmcp._text.listing import counted
+from funcmcp_cli.doctor.project import Finding
 from funcmcp_host.app_rules.access_rules import is_open, levels_of
 from funcmcp_host.app_rules.handler_rules import invoked_functions
 from funcmcp_host.app_rules.table import breaches_of

@@ -13,7 +13,6 @@ import typer
 from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp_cli.commands import ServerArguments, app, set_arguments
 from funcmcp_cli.failure import Failure
-from funcmcp_cli.faults import write_faults
 from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.install.forms import MCP_JSON, TEXTS
 from funcmcp_cli.install.packages import Packages
@@ -141,7 +140,10 @@ def install(  # noqa: PLR0913 - one for each option of the command
     else:
         server = _for_this_machine(server, profile, workspace, write=write, dry_run=dry_run)
         _add(profile, server, _file(profile, workspace, file), bundle, write=write, dry_run=dry_run)
-    if write_faults(server.faults):
+    if server.faults:
+        from funcmcp_cli.faults import write_faults
+
+        write_faults(server.faults)
         raise typer.Exit(1)
 
 

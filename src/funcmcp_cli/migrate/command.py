@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from funcmcp._text.listing import counted
 from funcmcp_cli.commands import Calls, app
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_json, write_line, write_text
 
-_FEATURES = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
-
 if TYPE_CHECKING:
     from funcmcp_cli.migrate.plan import MigrationPlan
     from funcmcp_cli.migrate.verify import Verification
+
+_FEATURES = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
 
 
 @app.command()
@@ -145,7 +146,6 @@ def _print_verification(verification: Verification | None) -> None:
 
     if verification is None:
         return
-    from funcmcp_cli.doctor.project import counted
     from funcmcp_cli.migrate.verify import REASONS
 
     calls = counted(verification.calls, "call")

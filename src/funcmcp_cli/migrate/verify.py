@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import funcmcp
 from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
+from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp_cli.connect import Source, inspect_server
 from funcmcp_cli.diff.compare import differences
 from funcmcp_cli.diff.snapshots import function_app_source
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _LINKED = {".python_packages", ".venv", "env", "node_modules", "venv"}
 _LEFT_OUT = {".git", "__pycache__"}
-_KINDS = ("tools", "resources", "resourceTemplates", "prompts")
 _EXAMPLE = "example"
 _MAX_DEPTH = 8
 _MAX_NAMES = 10
@@ -109,7 +109,7 @@ async def verify(
     source = _source_of(path, app, command)
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
         listed, _ = await inspect_server(source)
-        counts = {kind: len(listed[kind]) for kind in _KINDS}
+        counts = {kind: len(listed[kind]) for kind in FEATURE_LISTS.values()}
         if source.folder is None and not any(counts.values()):
             await _check_triggers(app, has_changes=bool(changes))
         rewritten = _in_copy(source, app, copy / app.relative_to(folder))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.mappings import without
+from funcmcp._text.listing import some_of
 from funcmcp_host.app_rules.handler_rules import forwarding, invoked_functions, routes_in, trigger_levels
 from funcmcp_host.app_rules.rule import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from funcmcp_host.app_rules.model import App, AppFunction
     from funcmcp_host.app_rules.rule import Faults
@@ -92,7 +93,7 @@ def _open_handler(app: App) -> Faults:
     levels = without(levels_of(app), _WEBHOOK)  # another rule's
     places = [place for place, level in levels.items() if level == _ANONYMOUS]
     if places:
-        yield "access", f"needs no key ({_listed(places)}: anonymous). {_remark(app)}"
+        yield "access", f"needs no key ({some_of(sorted(places), _MAX_NAMES)}: anonymous). {_remark(app)}"
 
 
 def _open_endpoints(app: App) -> Faults:
@@ -104,13 +105,7 @@ def _open_endpoints(app: App) -> Faults:
         if _level(function) == _ANONYMOUS and not _requires_tokens(app, function)
     ]
     if names:
-        yield "access", f"needs no key ({_listed(names)}: anonymous). {_remark(app)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the names, sorted, or the first ones and how many there are beside them."""
-    text = ", ".join(sorted(names)[:_MAX_NAMES])
-    return f"{text} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else text
+        yield "access", f"needs no key ({some_of(sorted(names), _MAX_NAMES)}: anonymous). {_remark(app)}"
 
 
 def _remark(app: App) -> str:

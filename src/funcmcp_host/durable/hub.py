@@ -29,6 +29,7 @@ import contextlib
 import json
 import logging
 import os
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -515,7 +516,7 @@ class DurableHub:
     def _queue(self, request: EntityRequest) -> None:
         """Store an operation of an entity; the caller commits, and then calls `_work_at`."""
         record = self._entity_record(request.entity)
-        record["queue"].append(request.record())
+        record["queue"].append(asdict(request))
         self._opened().put("entity", request.entity, record)
 
     def _entity_record(self, entity: str) -> dict[str, Any]:
@@ -534,7 +535,7 @@ class DurableHub:
         try:
             with contextlib.suppress(StoreError):  # noted, as for instances
                 while queue := self._entity_record(entity)["queue"]:
-                    request = min(map(EntityRequest.of_record, queue), key=_seconds_until_due)
+                    request = min((EntityRequest(**queued) for queued in queue), key=_seconds_until_due)
                     seconds = _seconds_until_due(request)
                     if seconds > 0:
                         loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -61,15 +61,6 @@ class EntityRequest:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     caller: str | None = None
     due: str | None = None
-
-    @classmethod
-    def of_record(cls, record: dict[str, Any]) -> EntityRequest:
-        """Return the operation of a stored record."""
-        return cls(**record)
-
-    def record(self) -> dict[str, Any]:
-        """Return what is stored."""
-        return asdict(self)
 
 
 @dataclass(slots=True)
