@@ -377,7 +377,8 @@ def unstructured_result(subject: Subject) -> Iterator[str]:
         return
     if not subject.has_structure:
         yield "outputSchema, and useResultSchema is not set"
-    if not subject.has_structure or not subject.results:
+        return
+    if not subject.results:
         return
     try:
         misfits_of = schema_checker(schema, "The output schema")
