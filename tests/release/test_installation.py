@@ -143,6 +143,7 @@ async def test_what_uvx_installs_in_a_client_starts(built: Path, tmp_path: Path)
         "HOME": str(tmp_path),
         "XDG_CONFIG_HOME": str(tmp_path / ".config"),
         "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "PATH": f"{UV.parent}{os.pathsep}{os.environ['PATH']}",
     }
     arguments = ("funcmcp", "install", "claude-desktop", "server.py", "--write")
     result = uvx(simple, *arguments, folder=tmp_path, **home)
@@ -150,10 +151,9 @@ async def test_what_uvx_installs_in_a_client_starts(built: Path, tmp_path: Path)
     configuration = json.loads((tmp_path / ".config/Claude/claude_desktop_config.json").read_text(encoding="utf-8"))
     entry = configuration["mcpServers"]["kitchen"]
     assert [entry["command"], *entry["args"]] == [
-        "uvx", f"funcmcp@{__version__}", "run", str(tmp_path / "server.py"), "--stdio",
+        str(UV.with_name("uvx")), f"funcmcp@{__version__}", "run", str(tmp_path / "server.py"), "--stdio",
     ]  # fmt: skip
-    path = f"{UV.parent}{os.pathsep}{os.environ['PATH']}"
-    variables = {**home, "PATH": path, "UV_INDEX": simple, "UV_PYTHON": sys.executable}
+    variables = {**home, "UV_INDEX": simple, "UV_PYTHON": sys.executable}
     command = StdioServerParameters(command=entry["command"], args=entry["args"], env=environment(variables), cwd="/")
     async with stdio_client(command) as streams, ClientSession(*streams) as session:
         await session.initialize()
