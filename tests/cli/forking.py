@@ -87,6 +87,27 @@ def running(
         "folder": str(folder or Path.cwd()),
         "environment": environment(env),
     }
+    with _forked(settings) as process, followed(process) as started:
+        yield started
+
+
+@contextmanager
+def running_module(name: str, *arguments: str, folder: Path, env: Mapping[str, str]) -> Iterator[Fork]:
+    """Run the function ``main`` of a module in the background, and wait for its end at the end of the block.
+
+    Args:
+        name: The module.
+        arguments: Those of the process.
+        folder: Its working folder.
+        env: All its environment variables.
+    """
+    settings = {"module": name, "arguments": arguments, "folder": str(folder), "environment": dict(env)}
+    with _forked(settings) as process:
+        yield process
+
+
+@contextmanager
+def _forked(settings: Mapping[str, object]) -> Iterator[Fork]:
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as output:
         try:
@@ -94,8 +115,7 @@ def running(
         finally:
             os.close(writing)
         try:
-            with followed(process) as started:
-                yield started
+            yield process
         finally:
             process.wait(PATIENCE)
             process.close()

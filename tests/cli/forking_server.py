@@ -20,7 +20,13 @@ from typing import IO, Any
 import azure.functions  # noqa: F401 - projects that the doctor imports use it
 import httpx2  # noqa: F401 - the commands import it later
 import pydantic.types  # noqa: F401 - servers import it
+import uvicorn.main
+import uvicorn.protocols.http.httptools_impl
+import uvicorn.protocols.websockets.wsproto_impl  # noqa: F401 - what uvicorn imports when it starts
+import uvloop  # noqa: F401 - as above
 
+import funcmcp._adapters.uvicorn.protocols
+import funcmcp._processes.server  # noqa: F401 - `funcmcp run` imports both later
 import funcmcp_cli.commands
 import funcmcp_cli.connect
 import funcmcp_cli.diff.command
@@ -69,7 +75,10 @@ def fork(descriptors: list[int]) -> dict[str, Any]:
 
 
 def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> None:
-    """Make this process like one that has just been started with ``python -m funcmcp_cli.main`` or ``python FILE``."""
+    """Make this process like one that has just been started with ``python -m funcmcp_cli.main`` or ``python FILE``.
+
+    `PYTHONUNBUFFERED` has its effect on stdout. Other variables of Python have none.
+    """
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
@@ -81,7 +90,10 @@ def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> Non
     stdout.close()
     stderr.close()
     # The text streams of this process were made for files that can seek. To change them fails on a pipe.
-    sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115 - open until the end
+    buffering = 1 if "PYTHONUNBUFFERED" in os.environ else -1
+    sys.stdout = open(  # noqa: SIM115 - open until the end
+        1, "w", encoding=sys.stdout.encoding, buffering=buffering, closefd=False
+    )
     sys.stderr = open(  # noqa: SIM115 - as above
         2, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1, closefd=False
     )
@@ -92,8 +104,11 @@ if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         requested = serve(connection)
     if requested is not None and "file" in requested:
-        # Each file has to import the modules that it uses: those that are loaded here are attributes of the package.
-        for name in [name for name in sys.modules if name.partition(".")[0] == "funcmcp"]:
+        # Each file has to import the public modules that it uses: those that are loaded are attributes of the package.
+        public = [
+            name for name in sys.modules if f"{name}.".startswith("funcmcp.") and not name.startswith("funcmcp._")
+        ]
+        for name in public:
             del sys.modules[name]
         runpy.run_path(requested["file"], run_name="__main__")
     elif requested is not None and "module" in requested:

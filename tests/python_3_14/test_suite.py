@@ -46,7 +46,7 @@ def output_of(code: str) -> str:
     pyodide = require("Python 3.14 (scripts/setup-python-3.14.sh)", nodejs.HOME / "python" if ready else None)
     packages = sysconfig.get_path("purelib")
     script = REPOSITORY / "tests" / "python_3_14" / "run.mjs"
-    folders = (f"repository={REPOSITORY}", f"packages={packages}", f"compiled={compiled}")
+    folders = (f"repository={REPOSITORY}", f"packages={packages}", f"compiled={compiled.resolve()}")
     command = [str(nodejs.node()), *FLAGS, str(script), str(pyodide), code, *folders]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     return run.stdout + run.stderr
