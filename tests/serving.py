@@ -110,7 +110,7 @@ def serve(
 def _started_process(
     options: list[str], folder: Path, variables: Mapping[str, str], python: Path | None
 ) -> Iterator[Process]:
-    if python is None and variables.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
+    if python is None and variables.get("PYTHONPATH") in (os.environ.get("PYTHONPATH"), str(REPOSITORY)):
         with running_module("uvicorn.main", *options, folder=folder, env=variables) as fork:
             yield fork
         return

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from funcmcp_cli.habits import correction_of
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

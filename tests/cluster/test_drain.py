@@ -16,7 +16,9 @@ import pytest
 from funcmcp._state.tasks.record import TaskKey, TaskRecord
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
-from tests.cli.processes import FUNCMCP, Running, running
+from tests.cli import processes
+from tests.cli.forking import running
+from tests.cli.processes import FUNCMCP, Running
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ def process(kind: str, folder: Path, seconds: int) -> Iterator[Process]:
         port = free_port()
         command = [sys.executable, "-m", "uvicorn", "server:mcp", "--port", str(port)]
         command += ["--timeout-graceful-shutdown", str(seconds)]
-        with running(command, folder=folder, env={"FUNCMCP_DRAIN_SECONDS": str(seconds)}) as server:
+        with processes.running(command, folder=folder, env={"FUNCMCP_DRAIN_SECONDS": str(seconds)}) as server:
             server.line_with("Uvicorn running")
             yield Process(server, f"http://127.0.0.1:{port}/mcp")
     else:
