@@ -88,7 +88,7 @@ def fork(descriptors: list[int]) -> dict[str, Any]:
 def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> None:
     """Make this process like one that has just been started with ``python -m funcmcp_cli.main`` or ``python FILE``.
 
-    `PYTHONUNBUFFERED` has its effect on stdout, and `PYTHONSAFEPATH` and `PYTHONPATH` on modules that are not loaded yet.
+    `PYTHONUNBUFFERED` has its effect on stdout, and `PYTHONSAFEPATH` and `PYTHONPATH` on modules that are not loaded.
     """
     os.environ.clear()
     os.environ.update(request["environment"])
