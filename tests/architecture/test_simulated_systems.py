@@ -148,7 +148,7 @@ def test_ended_sessions_are_in_a_temporary_file(outputs: tuple[str, list[str]]) 
 
 def test_a_server_on_a_unix_socket_is_refused_on_windows(outputs: tuple[str, list[str]]) -> None:
     system, (_, _, outcome, _) = outputs
-    assert outcome == {"win32": "Windows has no Unix sockets for servers\n", "darwin": "AF_UNIX\n"}[system]
+    assert {"win32": "Windows has no Unix sockets for servers", "darwin": "AF_UNIX"}[system] in outcome
 
 
 def test_a_worker_that_needs_an_inherited_socket_is_refused_on_windows() -> None:

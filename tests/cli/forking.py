@@ -24,6 +24,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+UVICORN = (PYTHON, "-m", "uvicorn")
+
 
 @dataclass
 class _Server:
@@ -74,16 +76,18 @@ def run_file(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def running(
     command: Sequence[str], *, folder: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Iterator[Running]:
-    """Run the command in the background, as `tests.cli.processes.running` does.
+    """Run the command, or uvicorn, in the background, as `tests.cli.processes.running` does.
 
     Args:
-        command: `FUNCMCP` and its arguments.
+        command: `FUNCMCP` or `UVICORN`, and its arguments.
         folder: The working folder of the process.
         env: Environment variables that it has beside those of this process.
     """
-    assert tuple(command[: len(FUNCMCP)]) == FUNCMCP
+    program, arguments = tuple(command[:3]), command[3:]
+    assert program in (FUNCMCP, UVICORN)
     settings = {
-        "arguments": [os.fsdecode(argument) for argument in command[len(FUNCMCP) :]],
+        **({"module": "uvicorn.main"} if program == UVICORN else {}),
+        "arguments": [os.fsdecode(argument) for argument in arguments],
         "folder": str(folder or Path.cwd()),
         "environment": environment(env),
     }

@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,7 @@ import pytest
 from funcmcp._state.tasks.record import TaskKey, TaskRecord
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
-from tests.cli import processes
-from tests.cli.forking import running
+from tests.cli.forking import UVICORN, running
 from tests.cli.processes import FUNCMCP, Running
 from tests.patience import PATIENCE
 
@@ -132,9 +130,9 @@ def process(kind: str, folder: Path, seconds: int) -> Iterator[Process]:
                 yield Process(worker, url)
     elif kind == "uvicorn":
         port = free_port()
-        command = [sys.executable, "-m", "uvicorn", "server:mcp", "--port", str(port)]
+        command = [*UVICORN, "server:mcp", "--port", str(port)]
         command += ["--timeout-graceful-shutdown", str(seconds)]
-        with processes.running(command, folder=folder, env={"FUNCMCP_DRAIN_SECONDS": str(seconds)}) as server:
+        with running(command, folder=folder, env={"FUNCMCP_DRAIN_SECONDS": str(seconds)}) as server:
             server.line_with("Uvicorn running")
             yield Process(server, f"http://127.0.0.1:{port}/mcp")
     else:
