@@ -136,7 +136,8 @@ def without_labels(value: Any) -> Any:
 
 def has_labels(value: Any) -> bool:
     """Return whether a value is a Series whose index has names or labels, and not row numbers alone."""
-    return _conversion_of(type(value)) is _series_members and bool(_index_columns(value.index))
+    kind: Any = type(value)
+    return _conversion_of(kind) is _series_members and bool(_index_columns(value.index))
 
 
 def by_label(series: Any) -> dict[str, Any]:
