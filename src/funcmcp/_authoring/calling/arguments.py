@@ -134,12 +134,13 @@ def _check_marks(parameter: Parameter, feature: str) -> None:
     """Raise RegistrationError for a parameter that another framework would fill, and no client may."""
     for mark in (*marks_of(parameter.annotation), parameter.default):
         for base in type(mark).__mro__:
-            name = f"{base.__module__.partition('.')[0]}.{base.__name__}"
-            if name in _FOREIGN_MARKS:
-                place = _place([parameter.name], feature)
+            library, _, _ = base.__module__.partition(".")
+            remedy = _FOREIGN_MARKS.get(f"{library}.{base.__name__}")
+            if remedy is not None:
+                mark_name = type(mark).__name__.lstrip("_")
                 raise RegistrationError(
-                    f"{place} has {type(mark).__name__.lstrip('_')}(...) of {name.partition('.')[0]}, which is not evaluated here: "
-                    f"clients would pass the value. {_FOREIGN_MARKS[name]}"
+                    f"{_place([parameter.name], feature)} has {mark_name}(...) of {library}, which is not evaluated here: "
+                    f"clients would pass the value. {remedy}"
                 )
 
 
