@@ -38,6 +38,10 @@ _SERVER_IMPORT = re.compile(rb"\b(?:import|from)\b(?:[^\n\\]|\\\n|\\\r\n)*\b(?:f
 _TRIGGER = re.compile(rb"\.(?:generic_trigger|mcp_?(?:tool|resource|prompt)_?trigger|mcp_tool|orchestration_trigger)\b")
 """Decorators of Azure's MCP triggers and orchestrations, whose app may be imported from another file."""
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
+_REQUIREMENT_IN_LIST = re.compile(
+    r"^\s*(?!keywords\b)[\w.\"-]+\s*=\s*\[.*[\"'](fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ][^\"']*)?[\"']"
+)
+"""Finds a requirement in a list of one line, such as `dependencies = ["fastmcp>=4", "httpx"]`."""
 _REQUIREMENT_FILES = ("requirements*.txt", "pyproject.toml")
 
 
@@ -244,8 +248,9 @@ def _requirement_notes(root: Path) -> list[Note]:
                 notes.append(Note(str(file.relative_to(root)), 0, "missing", f"cannot be read: {error.strerror}"))
                 continue
             for number, line in enumerate(lines, 1):
-                match = _REQUIREMENT.match(line)
+                match = _REQUIREMENT.match(line) or _REQUIREMENT_IN_LIST.match(line)
                 if match:
-                    text = f"the requirement {match[1]}: write funcmcp"
+                    text = f"the requirement {match[1]}: write funcmcp, and add what the project imports itself"
+                    text += " and did not list, such as httpx or starlette"
                     notes.append(Note(str(file.relative_to(root)), number, "missing", text))
     return notes

@@ -87,10 +87,14 @@ def test_links_and_environments_are_left_alone(tmp_path: Path) -> None:
 def test_requirements_are_reported_with_their_lines(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes(SERVER)
     (tmp_path / "requirements.txt").write_text("httpx\nfastmcp>=2.0\n")
-    (tmp_path / "pyproject.toml").write_text('dependencies = [\n    "mcp[cli]>=1.2",\n    "mcp-other",\n]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        'dependencies = [\n    "mcp[cli]>=1.2",\n    "mcp-other",\n]\n'
+        'keywords = ["mcp"]\ndev = ["pytest", "fastmcp[apps]>=4; python_version > \'3\'"]\nother = ["mcp-other"]\n'
+    )
     notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
-    assert [(note.place, note.text) for note in notes] == [
+    assert [(note.place, note.text.partition(",")[0]) for note in notes] == [
         ("pyproject.toml:2", "the requirement mcp: write funcmcp"),
+        ("pyproject.toml:6", "the requirement fastmcp: write funcmcp"),
         ("requirements.txt:2", "the requirement fastmcp: write funcmcp"),
     ]
 
