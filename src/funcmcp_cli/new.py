@@ -335,7 +335,7 @@ def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str])
 
 
 def _missing_requirements(file: Path, plan: _Plan) -> list[str]:
-    """Return the requirements of a plan that a file does not have. A file may ask for other versions, and for more extras."""
+    """Return the requirements of a plan that a file lacks. The file may have other versions, and more extras."""
     try:
         lines = read_text(file).splitlines()
     except (OSError, UnicodeDecodeError):

@@ -156,6 +156,8 @@ def read_project(path: Path) -> ProjectFiles:
                 is_source = source.may_have_servers or source.may_have_triggers
                 (project.sources if is_source else project.others).append(source)
     project.notes.extend(_requirement_notes(root))
+    if any(source.may_have_triggers for source in project.sources):
+        project.notes.extend(_missing_requirement_notes(root / "requirements.txt"))
     return project
 
 
@@ -235,6 +237,17 @@ def _files(path: Path) -> list[Path]:
         subfolders[:] = sorted(name for name in subfolders if name not in _SKIPPED and not name.startswith("."))
         files += [Path(folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb"))]
     return files
+
+
+def _missing_requirement_notes(file: Path) -> list[Note]:
+    """Return a note if the requirements of a function app lack funcmcp."""
+    try:
+        text = read_bytes(file, MAX_BYTES).decode("utf-8", "replace")
+    except OSError:  # a missing file; another one has a note already
+        return []
+    if re.search(r"(?m)^\s*funcmcp\b", text):
+        return []
+    return [Note(file.name, 0, "missing", "no funcmcp: add funcmcp-slim[azure]")]
 
 
 def _requirement_notes(root: Path) -> list[Note]:

@@ -219,7 +219,7 @@ class Signature:
         return Types(tuple(parameters), returns, hints)
 
     def _refuse_marks_of_routes(self, parameter: str, marks: tuple[Any, ...]) -> None:
-        """Raise RegistrationError for ``Depends`` of FastAPI and its like: clients could send the value of the parameter."""
+        """Raise RegistrationError for ``Depends`` of FastAPI and its like: clients could send the value."""
         for mark in marks:
             for cls in type(mark).__mro__:
                 if cls.__module__ == "fastapi.params" and cls.__name__ in _MARKS_OF_ROUTES:
