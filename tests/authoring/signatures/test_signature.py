@@ -151,35 +151,3 @@ def test_types_are_read_once_for_all_that_use_them(monkeypatch: pytest.MonkeyPat
     mcp.prompt(add)
     mcp.resource("sums://{a}{?b}")(add)
     assert read == [add] * 3
-
-
-def test_marks_of_fastapi_that_a_client_must_not_fill_are_refused() -> None:
-    fastapi = pytest.importorskip("fastapi")
-
-    def user() -> str:
-        return "ann"
-
-    refused = {
-        "Depends": fastapi.Depends(user),
-        "Security": fastapi.Security(user, scopes=["read"]),
-        "Header": fastapi.Header(),
-        "Cookie": fastapi.Cookie(None),
-    }
-    for name, mark in refused.items():
-
-        def as_default(value: str = mark) -> str:
-            return value
-
-        def as_mark(value: str) -> str:
-            return value
-
-        as_mark.__annotations__["value"] = Annotated[str, mark]
-        for function in (as_default, as_mark):
-            message = f"The parameter 'value' of {function.__name__} has {name} of FastAPI, which works"
-            with pytest.raises(RegistrationError, match=message):
-                Signature(function)
-
-    def search(text: Annotated[str, fastapi.Query(max_length=3)]) -> str:
-        return text
-
-    assert [parameter.name for parameter in Signature(search).parameters()] == ["text"]

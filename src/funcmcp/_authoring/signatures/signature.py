@@ -12,7 +12,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
-from funcmcp._authoring.signatures.annotations import marks_of, without_marks
+from funcmcp._authoring.signatures.annotations import without_marks
 from funcmcp._authoring.signatures.late_annotations import annotations_of
 from funcmcp._authoring.signatures.partials import signature_of, without_partials
 from funcmcp._objects.public_names import public
@@ -39,20 +39,6 @@ __all__ = [
 
 T = TypeVar("T")
 EMPTY = inspect.Parameter.empty
-
-
-_FROM_SERVICES = (
-    "Register a factory for its type with mcp.services.register_factory, and leave the mark out. "
-    "The caller is context.principal of a parameter context: Context."
-)
-_FROM_HEADERS = "Take context: Context, and read context.http_request.headers."
-_MARKS_OF_ROUTES = {
-    "Depends": _FROM_SERVICES,
-    "Security": _FROM_SERVICES,
-    "Header": _FROM_HEADERS,
-    "Cookie": _FROM_HEADERS,
-}
-"""The marks of FastAPI that a client must not fill, and what to write instead."""
 
 
 class Spread:
@@ -211,22 +197,11 @@ class Signature:
             annotation = all_hints.get(parameter.name, annotation)
             if annotation is not EMPTY:
                 hints[parameter.name] = annotation
-            self._refuse_marks_of_routes(parameter.name, (parameter.default, *marks_of(annotation)))
             parameters.append(parameter_of(parameter.name, annotation, parameter.default))
         returns = all_hints.get("return", EMPTY)
         if returns is not EMPTY:
             hints["return"] = returns
         return Types(tuple(parameters), returns, hints)
-
-    def _refuse_marks_of_routes(self, parameter: str, marks: tuple[Any, ...]) -> None:
-        """Raise RegistrationError for ``Depends`` of FastAPI and its like: clients could send the value."""
-        for mark in marks:
-            for cls in type(mark).__mro__:
-                if cls.__module__ == "fastapi.params" and cls.__name__ in _MARKS_OF_ROUTES:
-                    raise RegistrationError(
-                        f"The parameter {parameter!r} of {self.name} has {cls.__name__} of FastAPI, which works in its "
-                        f"routes only. {_MARKS_OF_ROUTES[cls.__name__]}"
-                    )
 
     def raw_annotations(self) -> Mapping[str, Any]:
         """Return the annotations without resolving postponed ones, which are strings."""
