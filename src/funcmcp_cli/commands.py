@@ -228,13 +228,15 @@ def run(
 
     SIGHUP reloads the code without downtime. If the new code fails, the old code keeps running.
     """
-    from funcmcp_cli.served import served_by
+    from funcmcp_cli.served import ServerInFile, served_by
 
     served = served_by(target, arguments, options, program)
     if served.is_elsewhere:
         check_conflict(options, Conflict.ELSEWHERE, served.is_elsewhere)
     else:
         set_arguments(target, arguments)
+    if isinstance(served, ServerInFile) and served.remark:
+        write_note(served.remark, error=True)
     serve(served, options)
 
 
