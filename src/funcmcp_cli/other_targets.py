@@ -228,9 +228,8 @@ def advice_about_folder(folder: Path) -> str:
             if advice:
                 return advice
     for application in APPLICATIONS:
-        file = next((file for file, text in _python_files(folder) if application.pattern in text), None)
-        if file is not None:
-            path = _below_here(file)
+        path = next((_below_here(file) for file, text in _python_files(folder) if application.pattern in text), "")
+        if path:
             return f"{path} has {application.title}. {application.advice}".replace("{}", "app").replace("FILE", path)
     project = folder / "pyproject.toml"
     if project.is_file():

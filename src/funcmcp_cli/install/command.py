@@ -142,6 +142,8 @@ def install(  # noqa: PLR0913 - one for each option of the command
     else:
         server = _for_this_machine(server, profile, workspace, write=write, dry_run=dry_run)
         _add(profile, server, _file(profile, workspace, file), bundle, write=write, dry_run=dry_run)
+    for note in server.notes:
+        write_line(note, error=True)
     exit_with(server.faults)
 
 
