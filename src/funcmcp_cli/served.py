@@ -70,7 +70,10 @@ class ServerInFile:
     @property
     def remark(self) -> str:
         """A sentence if the folder of the module has more to serve than its server, or ""."""
-        return remark_about_functions(self.root)
+        try:
+            return remark_about_functions(self.root)
+        except Failure:  # the target does not exist, which `load` says
+            return ""
 
     def load(self) -> MCPServer:
         """Import the module, and return its server."""
