@@ -26,7 +26,7 @@ _JAVASCRIPT = (".cjs", ".js", ".mjs", ".ts")
 
 _SERVER = re.compile(r"^\w+(?:: *\w+)? *= *(?:funcmcp\.)?MCPServer\(", re.MULTILINE)
 _FUNCTIONS = re.compile(r"^\s*@\w+\.(?:route|schedule|\w+_trigger|mcp_\w+)\(|^\w+\.register_\w+\(", re.MULTILINE)
-_HOST = re.compile(r"(?=.*[a-z])[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9][a-z0-9.-]*\.[a-z]{2,}", re.IGNORECASE)
 _ONE_SLASH = re.compile(r"(https?):/?(?!/)(?=\w)")
 
 

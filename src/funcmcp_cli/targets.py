@@ -100,16 +100,8 @@ def find(target: str) -> Target:
     if _looks_like_url(target):
         raise Failure(f"{target} looks like the endpoint of a running server. Write it as http://{target}.")
     text, attribute = _split(target)
-    folder = function_app_in(text)
-    if folder is not None:
-        raise Failure(f"{text} is a function app. Serve it with: funcmcp host {folder}")
-    if Path(text).name == _HOST_FILE and Path(text).is_file():
-        text = str(Path(text).parent)
-    if Path(text).is_dir():
-        text = _project_file(text)
-    elif Path(text).suffix in _DOCUMENTS and Path(text).is_file():
-        raise Failure(advice_about_file(Path(text), text) or _advice_about_servers(text))
-    elif not text.endswith(".py") and "/" not in text:
+    text = _file_or_module(text)
+    if not text.endswith(".py") and "/" not in text:
         return Target(text, Path.cwd(), text, attribute, None)
     file = Path(text).resolve()
     if not file.is_file():
@@ -123,6 +115,21 @@ def find(target: str) -> Target:
         parts.insert(0, root.name)
         root = root.parent
     return Target(text, root, ".".join(parts), attribute, file)
+
+
+def _file_or_module(text: str) -> str:
+    """Return the file of a folder's server, or the file or module itself. Raise Failure if it can't have a server."""
+    path = Path(text)
+    folder = function_app_in(text)
+    if folder is not None:
+        raise Failure(f"{text} is a function app. Serve it with: funcmcp host {folder}")
+    if path.name == _HOST_FILE and path.is_file():
+        path = path.parent
+    if path.is_dir():
+        return _project_file(str(path))
+    if path.suffix in _DOCUMENTS and path.is_file():
+        raise Failure(advice_about_file(path, text) or _advice_about_servers(text))
+    return text
 
 
 def _similar_file(file: Path) -> str:
@@ -325,21 +332,27 @@ def _line(file: Path, number: int | None) -> str:
 def _server_in(module: ModuleType, target: Target) -> MCPServer:
     """Return the server in a module that a target names, or the only one that no other one there mounts."""
     servers = {name: value for name, value in vars(module).items() if isinstance(value, MCPServer)}
-    targets = ", ".join(f"{target.text}:{name}" for name in servers)
-    advice = "" if servers else advice_about_application(module, sys.modules, target.text)
     if target.attribute is not None:
-        if target.attribute in servers:
-            return servers[target.attribute]
-        problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
-        advice = f"Use {targets}." if servers else advice or f"Make a server at the top level: {_A_SERVER}"
-        raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
+        return _server_with_name(target.attribute, servers, module, target)
     if servers:
         return _only(_unmounted(servers), target)
     for name, value in vars(module).items():
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
-    advice = _advice_about_other(module, target) or advice
+    advice = _advice_about_other(module, target) or advice_about_application(module, sys.modules, target.text)
     raise Failure(f"{target.text} has no server. {advice or 'Make one at the top level: ' + _A_SERVER}")
+
+
+def _server_with_name(name: str, servers: dict[str, MCPServer], module: ModuleType, target: Target) -> MCPServer:
+    """Return the server that has a name in a module."""
+    if name in servers:
+        return servers[name]
+    problem = "is not an MCPServer" if hasattr(module, name) else "does not exist"
+    if servers:
+        advice = f"Use {', '.join(f'{target.text}:{other}' for other in servers)}."
+    else:
+        advice = advice_about_application(module, sys.modules, target.text)
+    raise Failure(f"{target.text}:{name} {problem}. {advice or 'Make a server at the top level: ' + _A_SERVER}")
 
 
 def _advice_about_other(module: ModuleType, target: Target) -> str | None:
