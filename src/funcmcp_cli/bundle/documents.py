@@ -119,6 +119,7 @@ def manifest_for(
     env = {setting.variable: f"${{user_config.{setting.key}}}" for setting in settings}
     urls = description.urls
     source = source_of(urls)
+    privacy = first_url(urls, "privacy", "privacy policy")
     python = project.metadata.get("requires-python")
     manifest: dict[str, Any] = {
         "manifest_version": "0.4",
@@ -147,6 +148,7 @@ def manifest_for(
         "prompts_generated": has_prompts or None,
         "keywords": [str(word) for word in as_list(project.metadata.get("keywords"))] or None,
         "license": _license(project.metadata),
+        "privacy_policies": [privacy] if privacy else None,
         "compatibility": {"platforms": _PLATFORMS, "runtimes": {"python": str(python)} if python else {}},
         "user_config": {setting.key: _user_config(setting) for setting in settings} or None,
     }

@@ -1,4 +1,4 @@
-"""The entry of a server for a registry (server.json), and what the official registry would refuse about it.
+"""The entry of a server for a registry (server.json), and what the official registry refuses about it.
 
 Sources, all of modelcontextprotocol/registry: server.schema.json of 2025-12-11, "Package Types" and "Versioning", and
 internal/validators, which decides what the official registry accepts.

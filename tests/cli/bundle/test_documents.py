@@ -29,6 +29,7 @@ METADATA: dict[str, Any] = {
         "Source": "https://github.com/acme/orders",
         "Homepage": "https://acme.example",
         "Docs": "https://d.example",
+        "Privacy": "https://acme.example/privacy",
     },
     "scripts": {"orders_mcp": "server:mcp.run"},
 }
@@ -62,6 +63,7 @@ def test_the_manifest_has_what_the_project_says() -> None:
         "prompts_generated": True,
         "keywords": ["orders"],
         "license": "MIT",
+        "privacy_policies": ["https://acme.example/privacy"],
         "compatibility": {"platforms": ["darwin", "linux", "win32"], "runtimes": {"python": ">=3.11"}},
         "user_config": {
             "orders_key": {

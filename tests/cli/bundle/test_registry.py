@@ -1,4 +1,4 @@
-"""server.json: an entry has the form of its schema, and what the official registry would refuse is named."""
+"""server.json: an entry has the form of its schema, and what the official registry refuses is named."""
 
 from __future__ import annotations
 
