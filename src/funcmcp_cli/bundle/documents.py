@@ -30,7 +30,7 @@ SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
 """Hosts of repositories, and their names in a registry."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
-_EMAIL = re.compile(r"(?!.*\.\.)[A-Za-z0-9_'+-][A-Za-z0-9_'+.-]*(?<!\.)@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}")
+_EMAIL = re.compile(r"(?!.*\.\.)[A-Za-z0-9_'+-][A-Za-z0-9_'+.-]*(?<!\.)@[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z]{2,}")
 """Addresses that the validator of @anthropic-ai/mcpb takes."""
 
 _PLATFORMS = ["darwin", "linux", "win32"]
@@ -117,9 +117,6 @@ def manifest_for(
     """
     settings = project.options.settings
     env = {setting.variable: f"${{user_config.{setting.key}}}" for setting in settings}
-    urls = description.urls
-    source = source_of(urls)
-    privacy = first_url(urls, "privacy", "privacy policy")
     python = project.metadata.get("requires-python")
     manifest: dict[str, Any] = {
         "manifest_version": "0.4",
@@ -128,10 +125,7 @@ def manifest_for(
         "version": description.version,
         "description": description.text,
         "author": dict(description.author),
-        "repository": {"type": "git", "url": source} if source else None,
-        "homepage": first_url(urls, "homepage"),
-        "documentation": first_url(urls, "documentation", "docs"),
-        "support": first_url(urls, "issues", "support", "bug tracker"),
+        **_pages(description.urls),
         "icon": project.options.icon or None,
         "server": {
             "type": "uv",
@@ -148,11 +142,22 @@ def manifest_for(
         "prompts_generated": has_prompts or None,
         "keywords": [str(word) for word in as_list(project.metadata.get("keywords"))] or None,
         "license": _license(project.metadata),
-        "privacy_policies": [privacy] if privacy else None,
         "compatibility": {"platforms": _PLATFORMS, "runtimes": {"python": str(python)} if python else {}},
         "user_config": {setting.key: _user_config(setting) for setting in settings} or None,
     }
     return {name: value for name, value in manifest.items() if value is not None}
+
+
+def _pages(urls: Mapping[str, str]) -> dict[str, Any]:
+    source = source_of(urls)
+    privacy = first_url(urls, "privacy", "privacy policy")
+    return {
+        "repository": {"type": "git", "url": source} if source else None,
+        "homepage": first_url(urls, "homepage"),
+        "documentation": first_url(urls, "documentation", "docs"),
+        "support": first_url(urls, "issues", "support", "bug tracker"),
+        "privacy_policies": [privacy] if privacy else None,
+    }
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -30,19 +30,12 @@ _MAX_TEXT = 100
 
 _MAX_NAME, _MAX_VERSION = 200, 255
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]/[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]")
-_ONE = r"v?\d+(\.\d+){0,3}(-[0-9A-Za-z.-]+)?"
-_RANGE = re.compile(
-    rf"\s*((\^|~|>=|<=|>|<|=)\s*{_ONE}|{_ONE}\s-\s*{_ONE}|{_ONE}\s*(\|\|\s*{_ONE}\s*)+"
-    r"|(?=.*[xX*])(v?\d+|[xX*])(\.(\d+|[xX*])){1,2}(-[0-9A-Za-z.-]+)?)\s*"
-)
-"""Versions that the official registry takes for several: those with comparisons, alternatives or wildcards."""
-
+_VERSION = re.compile(r"v?\d+(\.\d+){0,3}(-[0-9A-Za-z.-]+)?")
+_WILDCARD = re.compile(r"(?=.*[xX*])(v?\d+|[xX*])(\.(\d+|[xX*])){1,2}(-[0-9A-Za-z.-]+)?")
 _REPOSITORY_PART = re.compile(r"[A-Za-z0-9_.-]+")
 _RELEASES = {
     "github.com": re.compile(r"/[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+/releases/download/[^/]+/[^/]+"),
-    "gitlab.com": re.compile(
-        r"/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/-/(releases/[^/]+/downloads/[^/]+|package_files/[0-9]+/download)"
-    ),
+    "gitlab.com": re.compile(r"/[A-Za-z0-9._/-]+/-/(releases/[^/]+/downloads/[^/]+|package_files/[0-9]+/download)"),
 }
 """The paths of files of a release, by the hosts from which the official registry accepts bundles."""
 
@@ -95,8 +88,17 @@ def _checked_name(name: str) -> str:
 
 
 def _check_version(version: str) -> None:
-    if version == "latest" or len(version) > _MAX_VERSION or _RANGE.fullmatch(version):
+    if version == "latest" or len(version) > _MAX_VERSION or _is_range(version.strip()):
         raise Failure(f"A registry does not accept the version {version!r}. Write one version, such as 1.2.0.")
+
+
+def _is_range(version: str) -> bool:
+    """Return whether the official registry takes a version for several: one with a comparison, an or, or a wildcard."""
+    compared = version.lstrip("^~<>=").strip()
+    if _WILDCARD.fullmatch(version) or (compared != version and _VERSION.fullmatch(compared)):
+        return True
+    lists = (version.split("||"), version.split(" - "))
+    return any(len(parts) > 1 and all(_VERSION.fullmatch(part.strip()) for part in parts) for parts in lists)
 
 
 def _identifier_on_pypi(project: Project, description: Description) -> str | None:
@@ -164,8 +166,9 @@ def _variable(setting: Setting) -> dict[str, Any]:
         "isRequired": setting.required,
         "isSecret": setting.secret,
     }
-    if setting.default is not None:
-        value["default"] = setting.default if isinstance(setting.default, str) else json.dumps(setting.default)
+    default = setting.default
+    if default is not None and "${" not in str(default):  # clients replace ${HOME} in the manifest of a bundle only
+        value["default"] = default if isinstance(default, str) else json.dumps(default)
     if setting.choices:
         value["choices"] = list(setting.choices)
     return value
@@ -241,7 +244,10 @@ def _readme_text(project: Project, readme: Any) -> str:
 
 def _has_marker(text: str, name: str) -> bool:
     """Return whether a README names a server, and not only another one whose name is longer."""
-    return re.search(rf"mcp-name: {re.escape(name)}(?=-->|--!>|[^a-zA-Z0-9._/-]|\Z)", text) is not None
+    for following in text.split(f"mcp-name: {name}")[1:]:
+        if following.startswith(("-->", "--!>")) or not re.match(r"[a-zA-Z0-9._/-]", following):
+            return True
+    return False
 
 
 def _is_release(url: str) -> bool:
