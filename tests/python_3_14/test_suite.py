@@ -12,7 +12,10 @@ from tests import nodejs
 from tests.requirements import require
 from tests.serving import REPOSITORY
 
-pytestmark = pytest.mark.slow("Python starts in WebAssembly, and is several times slower there.")
+pytestmark = [
+    pytest.mark.slow("Python starts in WebAssembly, and is several times slower there."),
+    pytest.mark.timeout(3000),
+]
 
 PARTS = (
     "tests/protocol",
