@@ -1,4 +1,4 @@
-"""How many functions and timers a call needs. The numbers are the same on every machine, unlike the time of the call."""
+"""How many functions and timers a call needs. The numbers are the same on all machines, unlike the time of the call."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._server.calls import alarms
 from funcmcp._server.calls.alarms import FIRST_SECONDS, Alarms
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(alarms.asyncio, "get_running_loop", lambda: clock)
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: clock)
     return clock
 
 
@@ -82,7 +81,7 @@ def test_a_request_that_ends_soon_leaves_no_timer(clock: Clock) -> None:
     request.cancel(comment)
     assert clock.running == []
     request.set(limit, 600)  # as middleware does that runs the handler again
-    assert clock.expire() == ["limit"]
+    assert [clock.expire(), clock.expire()] == [[], ["limit"]]
 
 
 def test_a_time_can_be_moved_and_be_earlier_than_the_timer(clock: Clock) -> None:

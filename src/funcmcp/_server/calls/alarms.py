@@ -31,19 +31,19 @@ class Alarms:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._functions: dict[Callable[[], object], float] = {}
-        self._expires = self._loop.time() + FIRST_SECONDS
-        self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._expires, self._expire)
+        self._expires = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     def set(self, function: Callable[[], object], seconds: float) -> None:
         """Call a function after some time, and no more at the time that was set for it before."""
-        self._functions[function] = when = self._loop.time() + seconds
-        if self._timer is None or when < self._expires:
-            self._start(when)
+        self.set_at(function, self._loop.time() + seconds)
 
     def set_at(self, function: Callable[[], object], when: float) -> None:
         """Do as `set`, at a time in the clock of the event loop."""
         self._functions[function] = when
-        if self._timer is None or when < self._expires:
+        if self._timer is None:
+            self._start(min(when, self._loop.time() + FIRST_SECONDS))
+        elif when < self._expires:
             self._start(when)
 
     def cancel(self, function: Callable[[], object]) -> None:

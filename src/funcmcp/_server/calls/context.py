@@ -198,9 +198,14 @@ class RequestContext:
         return self.end if self.outer is None else self.outer.moved_end
 
     def move_end(self, end: CallEnd) -> None:
-        """Change when the time of a call is up that has a time limit, also before it first waits."""
+        """Change when the time of a call is up that has a time limit, also before it first waits.
+
+        Once it is up, nothing changes.
+        """
         if self.outer is not None:
             self.outer.move_end(end)
+            return
+        if self.deadline is not None and self.deadline.has_passed:
             return
         self.end = end
         if self.deadline is not None:

@@ -38,9 +38,11 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
     except BaseException as error:
         if not deadline.has_ended(error):
             raise
+        is_late = True
     else:
-        if not deadline.has_ended():
-            return result
+        is_late = deadline.has_ended()
+    if not is_late:
+        return result
     if context.end is not None:
         limit = context.end.limit
     assert limit is not None  # noqa: S101 - otherwise the time is never up
@@ -54,7 +56,7 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
 class _Deadline:
     """The end of the time of a call, which cancels the task that waits for it. It is that of its context.
 
-    It does as `asyncio.timeout`, which takes a timer of its own and half of the time of a call.
+    It does what `asyncio.timeout` does, without a timer of its own.
 
     Args:
         context: The context of the call.
@@ -82,8 +84,7 @@ class _Deadline:
 
     def move(self, when: float) -> None:
         """Change the time at which the time is up."""
-        if not self.has_passed:
-            self._alarms.set_at(self._pass, when)
+        self._alarms.set_at(self._pass, when)
 
     def _pass(self) -> None:
         self.has_passed = True
