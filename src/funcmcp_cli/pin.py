@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from funcmcp._text.listing import counted
+from funcmcp._text.replacing import replacement_of
 from funcmcp._text.visible import hidden_in
 from funcmcp_cli.commands import Bearer, Headers, SignsIn, app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_line
 from funcmcp_cli.program_options import ProgramOptions, program_of
-from funcmcp_cli.replacing import replacement_of
 from funcmcp_cli.server_options import with_options
 
 if TYPE_CHECKING:

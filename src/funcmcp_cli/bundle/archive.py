@@ -19,9 +19,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from funcmcp._text.replacing import replacement_of
 from funcmcp_cli.doctor.ignore_file import excluding_line
 from funcmcp_cli.failure import Failure
-from funcmcp_cli.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,8 @@ MAX_BYTES = 1024 * 1024 * 1024
 """Bytes of all files of a bundle, unpacked."""
 
 _CHUNK = 1024 * 1024
+_EARLIER = "-earlier"
+_DRAFT_SECONDS = 3600
 _FIRST_TIME = 315_619_200
 """1980-01-02, the time of files in a bundle if SOURCE_DATE_EPOCH is not set. Zip files have no earlier times."""
 
@@ -158,6 +160,7 @@ def unpack(file: Path, folder: Path) -> None:
     draft: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(folder)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         with zipfile.ZipFile(file) as archive:
             room = MAX_BYTES
@@ -182,11 +185,24 @@ def unpack(file: Path, folder: Path) -> None:
 def _replace(draft: Path, folder: Path) -> None:
     """Give a draft the name of a folder, whose earlier contents are removed."""
     draft.chmod(0o755)
-    earlier = draft.with_name(f"{draft.name}-earlier")
-    if folder.exists():
-        folder.rename(earlier)
-    draft.rename(folder)
+    earlier = draft.with_name(f"{draft.name}{_EARLIER}")
+    try:
+        if folder.exists():
+            folder.rename(earlier)
+        draft.rename(folder)
+    except BaseException:  # also at Ctrl+C and SIGTERM
+        if earlier.exists() and not folder.exists():
+            earlier.rename(folder)
+        raise
     shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed have left beside a folder. A new draft may be of one that still runs."""
+    name = re.compile(rf"\.{re.escape(folder.name)}-\w{{8}}({_EARLIER})?", re.ASCII)
+    for path in folder.parent.iterdir():
+        if name.fullmatch(path.name) and path.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, zipfile.ZipInfo]:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from funcmcp import __version__
+from funcmcp._text.replacing import replacement_of
 from funcmcp._text.visible import visible_line
 from funcmcp_cli.commands import app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list
 from funcmcp_cli.output import write_line
-from funcmcp_cli.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
