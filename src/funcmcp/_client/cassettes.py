@@ -238,7 +238,7 @@ class Cassette:
                 ordered += not call.is_free
         except OSError as error:
             raise CassetteError(f"There is no cassette {file}: {error.strerror}.") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise CassetteError(f"{file} is not a cassette: {one_line(error, 200)}") from None
         return cassette
 

@@ -53,8 +53,11 @@ _LEFT_OUT = (
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
 """What zipfile raises for an archive that is damaged."""
 
-_BAD_NAME = re.compile(r'[\x00-\x1f<>:"|?*\\]|[. ](/|$)')
-"""Characters that a file on Windows can't have in its name, and names that it changes."""
+_BAD_NAME = re.compile(r'[\x00-\x1f<>:"|?*\\\ud800-\udfff]|[. ](/|$)')
+"""Characters that a file on Windows can't have in its name, names that it changes, and bytes that are not UTF-8."""
+
+_MAX_PARTS = 100
+"""Folders in each other, and the file. Paths of many more exhaust the stack."""
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -71,19 +74,21 @@ def files_in(folder: Path, exclude: Sequence[str]) -> dict[str, Path]:
         if file.is_file():
             texts.append(file.read_text(encoding="utf-8", errors="replace"))
     chosen: dict[str, Path] = {}
-    for path in _walk(folder):
+    for path in _walk(folder, _MAX_PARTS):
         name = path.relative_to(folder).as_posix()
         if not any(excluding_line(text, name) for text in texts):
             chosen[name] = path
     return dict(sorted(chosen.items()))
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, max_parts: int) -> Iterator[Path]:
+    if not max_parts:
+        raise Failure(f"{folder} is too deep: a bundle has at most {_MAX_PARTS} folders in each other.")
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or any(fnmatchcase(path.name.lower(), pattern) for pattern in _LEFT_OUT):
             continue
         if path.is_dir() and not (path / "pyvenv.cfg").exists():
-            yield from _walk(path)
+            yield from _walk(path, max_parts - 1)
         elif path.is_file():
             yield path
 
@@ -103,6 +108,14 @@ def write_bundle(file: Path, files: Mapping[str, Path], texts: Mapping[str, str]
         raise Failure(
             f"The bundle would have more than {MAX_FILES:,} files or 1 GiB. List unneeded files in .mcpbignore."
         )
+    names: set[str] = set()
+    for name in sorted({*files, *texts}):
+        if not _is_safe(name) or name.casefold() in names:
+            raise Failure(
+                f"A bundle can't have the file {name!r}: not every system can, or it has another file of this name. "
+                "Rename it, or list it in .mcpbignore."
+            )
+        names.add(name.casefold())
     date = time.gmtime(_seconds_of_files())[:6]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -137,6 +150,8 @@ def read_bundle(file: Path) -> tuple[bytes, list[str]]:
         Failure: The file is not a bundle, or is larger than the limits.
     """
     try:
+        if file.exists() and not file.is_file():  # a FIFO blocks
+            raise Failure(f"{file} is not a bundle (.mcpb): it is not a regular file.")
         with zipfile.ZipFile(file) as archive:
             entries = _checked(archive, file)
             if MANIFEST not in entries:
@@ -237,7 +252,7 @@ def _is_safe(name: str) -> bool:
     """Return whether a name stays in the folder and is one file on every system."""
     parts = PurePosixPath(name).parts
     return (
-        bool(parts)
+        0 < len(parts) <= _MAX_PARTS
         and "/".join(parts) == name
         and not name.startswith("/")
         and not _BAD_NAME.search(name)

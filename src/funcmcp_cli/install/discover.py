@@ -112,7 +112,10 @@ def _servers_in(name: str, client: ClientProfile, file: Path) -> Iterator[Config
     text = read(file).removeprefix("\ufeff")
     servers: Any = {}
     if client.format == "toml":
-        servers = tomllib.loads(text)
+        try:
+            servers = tomllib.loads(text)
+        except RecursionError as error:
+            raise ValueError("the values are nested too deeply") from error
     elif text.strip():
         servers = parse(text, comments=client.has_comments).value
     for member in client.servers:

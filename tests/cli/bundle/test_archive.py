@@ -95,6 +95,7 @@ def entry(name: str, mode: int = stat.S_IFREG | 0o644) -> zipfile.ZipInfo:
     [
         "../evil", "a/../../evil", "/etc/evil", "a\\..\\evil", "C:evil", "a//b", "./a", "nul", "a/com1.txt", "a.",
         "a /b", "manifest.json\x00", "Manifest.json", "",
+        pytest.param("a/" * 1500 + "b", id="deep"),
     ],
 )  # fmt: skip
 def test_an_unsafe_or_a_duplicate_path_is_refused(tmp_path: Path, name: str) -> None:
@@ -248,3 +249,23 @@ def test_an_interrupted_update_leaves_the_earlier_contents_and_removes_old_draft
     unpack(file, folder)
     assert [path.name for path in folder.iterdir()] == [MANIFEST]
     assert {path.name for path in folder.parent.iterdir()} == remaining
+
+
+def test_what_no_client_could_unpack_is_not_packed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for names in (["a:b"], ["con.txt"], ["a\nb"], ["a\udcff"], ["A", "a"], ["Manifest.json"]):
+        with pytest.raises(Failure, match=r"A bundle can't have the file"):
+            write_bundle(tmp_path / "a.mcpb", dict.fromkeys(names, file), {MANIFEST: "{}"})
+    assert list(tmp_path.iterdir()) == [file]
+    deep = tmp_path.joinpath(*["a"] * 101)
+    deep.mkdir(parents=True)
+    with pytest.raises(Failure, match="is too deep"):
+        files_in(tmp_path, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="FIFOs are of Unix")
+def test_a_fifo_is_not_a_bundle(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.mcpb")
+    with pytest.raises(Failure, match="not a regular file"):
+        read_bundle(tmp_path / "a.mcpb")
