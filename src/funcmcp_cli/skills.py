@@ -93,11 +93,11 @@ async def _read(source: Source, name: str, file: str) -> SkillFile:
 
 def _named(listed: list[Skill], name: str) -> Skill:
     """Return the skill with a name; raise Failure if there is none, or more than one."""
-    found = [skill for skill in listed if skill.name == name]
-    if len(found) > 1:
-        raise Failure(f"{len(found)} skills are called {name}: {', '.join(skill.uri for skill in found)}. Use a URI.")
-    if found:
-        return found[0]
+    named = [skill for skill in listed if skill.name == name]
+    if len(named) > 1:
+        raise Failure(f"{len(named)} skills are called {name}: {', '.join(skill.uri for skill in named)}. Use a URI.")
+    if named:
+        return named[0]
     similar = get_close_matches(name, [skill.name for skill in listed], 3)
     hint = f" Did you mean {', '.join(similar)}?" if similar else ""
     raise Failure(f"The server lists no skill {name}.{hint}")

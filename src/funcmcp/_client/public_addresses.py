@@ -22,10 +22,10 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 async def public_addresses(host: str, port: int) -> list[str]:
     """Return the addresses of a host; none if one of them is not public, or if there is none."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return []
-    addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
+    addresses = [str(entry[4][0]).partition("%")[0] for entry in entries]
     return addresses if all(is_public(address) for address in addresses) else []
 
 
@@ -46,4 +46,4 @@ def _inner_addresses(address: _Address) -> list[_Address]:
         inner += address.teredo
     if address in _NAT64:
         inner.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return [found for found in inner if found is not None]
+    return [address for address in inner if address is not None]

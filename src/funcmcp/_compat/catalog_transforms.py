@@ -229,7 +229,7 @@ class BaseSearchTransform(CatalogTransform):
         params = {"name": name, "arguments": values or {}}
         return await asked(server._server, request, "tools/call", params, _own_members)  # noqa: SLF001 - a part of it
 
-    async def _found(self, ctx: Context, query: str) -> Any:
+    async def _search_result(self, ctx: Context, query: str) -> Any:
         """Return the result of a search."""
         tools = [tool for tool in await self.get_tool_catalog(ctx) if tool.name not in self._always_visible]
         result = self._serialize(await self._search(tools, query))
@@ -280,8 +280,8 @@ class BM25SearchTransform(BaseSearchTransform):
 
             Returns matching tool definitions ranked by relevance, in the same format as list_tools.
             """
-            found: str | list[dict[str, Any]] = await transform._found(ctx, query)
-            return found
+            result: str | list[dict[str, Any]] = await transform._search_result(ctx, query)
+            return result
 
         return Tool(search_tools, self._search_tool_name)
 
@@ -335,8 +335,8 @@ class RegexSearchTransform(BaseSearchTransform):
             Returns matching tool definitions in the same format as list_tools. Invalid, unsupported, or overlong
             patterns return an empty list.
             """
-            found: str | list[dict[str, Any]] = await transform._found(ctx, pattern)
-            return found
+            result: str | list[dict[str, Any]] = await transform._search_result(ctx, pattern)
+            return result
 
         return Tool(search_tools, self._search_tool_name)
 
@@ -345,13 +345,13 @@ class RegexSearchTransform(BaseSearchTransform):
         if matches is None:
             return []
         deadline = time.monotonic() + SEARCH_SECONDS
-        found: list[Any] = []
+        matching: list[Any] = []
         for tool in tools:
-            if time.monotonic() > deadline or len(found) >= self._max_results:
+            if time.monotonic() > deadline or len(matching) >= self._max_results:
                 break
             if matches(_text_of(tool)):
-                found.append(tool)
-        return found
+                matching.append(tool)
+        return matching
 
 
 def _matcher(pattern: str) -> Callable[[str], bool] | None:

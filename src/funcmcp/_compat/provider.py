@@ -366,8 +366,8 @@ class AggregateProvider(Provider):
         return [component for components in await self._asked(method) for component in components]
 
     async def _first(self, method: str, key: str, version: Any) -> Any:
-        found = [component for component in await self._asked(method, key, version) if component is not None]
-        return newest(found, None)
+        components = [component for component in await self._asked(method, key, version) if component is not None]
+        return newest(components, None)
 
     async def _list_tools(self) -> Sequence[Any]:
         return await self._all("list_tools")

@@ -153,7 +153,7 @@ class TransformView:
             spec: The versions that count; None for the newest one.
             context: The request whose caller looks for the component.
         """
-        return await self._found(_KINDS[method], key, spec, context)
+        return await self._component_at(_KINDS[method], key, spec, context)
 
     async def routed(self, context: RequestContext) -> RoutedRequest:
         """Return the request of a context with the component that its caller has under the name or URI in it."""
@@ -176,19 +176,19 @@ class TransformView:
         kind = kinds[method]
         if isinstance(routed.feature, Tool):
             name = routed.feature.name  # which differs if the pages of an app call the tool
-        component = await self._found(kind, name, spec, context)
+        component = await self._component_at(kind, name, spec, context)
         if component is None:
             raise UnknownFeature("tool" if kind is _TOOLS else "prompt", name)
         return await self._with(context, self._feature(kind, component), NO_VALUES)
 
     async def _routed_to_resource(self, context: RequestContext, uri: str, spec: VersionSpec | None) -> RoutedRequest:
         if context.request.method != "completion/complete":
-            resource = await self._found(_RESOURCES, uri, spec, context)
+            resource = await self._component_at(_RESOURCES, uri, spec, context)
             if resource is not None:
                 return await self._with(context, self._feature(_RESOURCES, resource), {})
             if self._native.catalog.resources.key_like(uri) is not None:
                 raise ResourceNotFound(uri)  # a resource that is hidden must not be read through a template
-        template = await self._found(_TEMPLATES, uri, spec, context)
+        template = await self._component_at(_TEMPLATES, uri, spec, context)
         feature = None if template is None else self._feature(_TEMPLATES, template)
         values = None if feature is None else _values_in(feature, uri)
         if values is None:
@@ -206,7 +206,7 @@ class TransformView:
                 raise error
         return routed
 
-    async def _found(self, kind: _Kind, key: str, spec: VersionSpec | None, context: RequestContext) -> Any:
+    async def _component_at(self, kind: _Kind, key: str, spec: VersionSpec | None, context: RequestContext) -> Any:
         """Return what the transforms have under a key; if that is hidden, its newest version that is not."""
         lookup: Lookup = partial(self._in_catalog, kind, context)
         for transform in self._transforms:

@@ -99,7 +99,7 @@ class BuiltInTransform(Transform):
         changed = [self.changed(component) for component in components]
         return [component for component in changed if component is not None]
 
-    async def _found(self, key: str, call_next: CallNext, version: VersionSpec | None, *, is_uri: bool) -> Any:
+    async def _component(self, key: str, call_next: CallNext, version: VersionSpec | None, *, is_uri: bool) -> Any:
         source = self.source(key, is_uri=is_uri)
         if source is None:
             return None
@@ -115,7 +115,7 @@ class BuiltInTransform(Transform):
 
     async def get_tool(self, name: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
         """Return the tool of a name, or None."""
-        return await self._found(name, call_next, version, is_uri=False)
+        return await self._component(name, call_next, version, is_uri=False)
 
     async def list_resources(self, resources: Sequence[Any]) -> Sequence[Any]:
         """Return what becomes of the resources."""
@@ -123,7 +123,7 @@ class BuiltInTransform(Transform):
 
     async def get_resource(self, uri: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
         """Return the resource of a URI, or None."""
-        return await self._found(uri, call_next, version, is_uri=True)
+        return await self._component(uri, call_next, version, is_uri=True)
 
     async def list_resource_templates(self, templates: Sequence[Any]) -> Sequence[Any]:
         """Return what becomes of the resource templates."""
@@ -131,7 +131,7 @@ class BuiltInTransform(Transform):
 
     async def get_resource_template(self, uri: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
         """Return the resource template that reads a URI, or None."""
-        return await self._found(uri, call_next, version, is_uri=True)
+        return await self._component(uri, call_next, version, is_uri=True)
 
     async def list_prompts(self, prompts: Sequence[Any]) -> Sequence[Any]:
         """Return what becomes of the prompts."""
@@ -139,7 +139,7 @@ class BuiltInTransform(Transform):
 
     async def get_prompt(self, name: str, call_next: CallNext, *, version: VersionSpec | None = None) -> Any:
         """Return the prompt of a name, or None."""
-        return await self._found(name, call_next, version, is_uri=False)
+        return await self._component(name, call_next, version, is_uri=False)
 
 
 @public("funcmcp.compat")
@@ -281,8 +281,8 @@ class Visibility(BuiltInTransform):
     def __repr__(self) -> str:
         if self._match_all:
             return f"Visibility({self._enabled}, match_all=True)"
-        given = [f"{name}={value!r}" for name, value in self._conditions.items()]
-        return f"Visibility({', '.join(['enable' if self._enabled else 'disable', *given])})"
+        conditions = [f"{name}={value!r}" for name, value in self._conditions.items()]
+        return f"Visibility({', '.join(['enable' if self._enabled else 'disable', *conditions])})"
 
     def native(self) -> list[AnyTransform]:
         """Return the transforms of funcmcp that do the same, where no rules of a server can."""

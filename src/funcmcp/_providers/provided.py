@@ -301,13 +301,13 @@ class Providers:
         named = None if routed.fault is None else _NAMED.get(routed.request.method)
         if named is None or self._is_own(named, routed.request.params.get(named.member)):
             return routed
-        match = await self._found(named, routed.request.params, principal)
+        match = await self._match_of(named, routed.request.params, principal)
         if match is None:
             return self._with_reason(named, routed)
         if isinstance(match[0], Tool):
             self._server.offer_budget(match[0])
-        found = routed.with_feature(*match)
-        return with_scheme_of(match[0].key, found) if routed.request.method in READS else found
+        resolved = routed.with_feature(*match)
+        return with_scheme_of(match[0].key, resolved) if routed.request.method in READS else resolved
 
     def _with_reason(self, named: _Named, routed: RoutedRequest) -> RoutedRequest:
         """Return a request for an unknown feature, with an error that names the servers which may have it."""
@@ -317,7 +317,7 @@ class Providers:
             return routed
         return routed.with_feature(fault=_unread_error(f"{quote(key)} is unknown.", missing))
 
-    async def _found(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
+    async def _match_of(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
         """Return the feature that a request names. All sources that may have it look for it at the same time."""
         key = _key_in(named, params)
         sources = [source for source in (*self._shared, *self._per_caller) if source.may_have(named.kind, key)]
@@ -563,7 +563,7 @@ class FeaturesOfCaller:
 
     def find(self, named: _Named, params: dict[str, Any]) -> Match | None:
         """Return the feature that a request names, with the values of a template; None if it is not here."""
-        return _found(named, self.lookup, params)
+        return _match_of(named, self.lookup, params)
 
 
 class SharedFeatures(_Source):
@@ -716,7 +716,7 @@ class SharedFeatures(_Source):
             if match is not None or named.kind is not Resource:
                 return match
         await self.ready(again=self._is_first_running or self._is_time())
-        return _found(named, self.server.parts.lookup, params)
+        return _match_of(named, self.server.parts.lookup, params)
 
     async def _looked_up(
         self, single_features: FeaturesOfCaller, named: _Named, key: str, params: dict[str, Any]
@@ -731,7 +731,7 @@ class SharedFeatures(_Source):
                 return None
             if isinstance(feature, Tool) and feature.task is not None:
                 await self.ready()  # the worker of tasks finds its tools in the catalog
-                return _found(named, self.server.parts.lookup, params)
+                return _match_of(named, self.server.parts.lookup, params)
             single_features.count += 1
             self.add_to(single_features.features, feature)
             match = single_features.find(named, params)
@@ -782,7 +782,7 @@ class MountedFeatures:
         """Return the feature that a request names."""
         del principal
         await self.ready()
-        return _found(named, self._server.parts.lookup, params)
+        return _match_of(named, self._server.parts.lookup, params)
 
 
 class CallerFeatures(_Source):
@@ -950,7 +950,7 @@ async def _first_match(searches: list[Coroutine[Any, Any, Match | None]]) -> Mat
             search.cancel()
 
 
-def _found(named: _Named, lookup: Lookup, params: dict[str, Any]) -> Match | None:
+def _match_of(named: _Named, lookup: Lookup, params: dict[str, Any]) -> Match | None:
     """Return the feature that a request names, with the values of a template; None if there is none."""
     try:
         return named.find(lookup, params)

@@ -146,6 +146,6 @@ def _node_imports(folder: Path, file: str) -> Iterator[str]:
     for name in _NODE_IMPORT.findall(text):
         path = posixpath.normpath(f"{PurePosixPath(file).parent}/{name}")
         candidates = [f"{path}{ending}" for ending in _NODE_ENDINGS]
-        found = next((path for path in candidates if is_file(folder / path)), None)
-        if found is not None and not found.startswith(".."):
-            yield found
+        imported = next((path for path in candidates if is_file(folder / path)), None)
+        if imported is not None and not imported.startswith(".."):
+            yield imported

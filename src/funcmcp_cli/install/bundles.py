@@ -136,11 +136,11 @@ def server_in(bundle: Bundle, name: str | None, env: Sequence[str]) -> ServerDes
     Raises:
         Failure: A setting is missing, or the program of the server is not on this machine.
     """
-    given = dict(map(variable_of, env))
+    passed = dict(map(variable_of, env))
     config = _config(bundle)
-    values = _values(bundle, given)
+    values = _values(bundle, passed)
     missing: list[str] = []
-    variables = _variables(bundle, as_object(config.get("env")), given, values, missing)
+    variables = _variables(bundle, as_object(config.get("env")), passed, values, missing)
     arguments: list[str] = []
     for template in map(str, as_list(config.get("args"))):
         keys = _missing(bundle, template, values)
@@ -158,7 +158,7 @@ def server_in(bundle: Bundle, name: str | None, env: Sequence[str]) -> ServerDes
 def _variables(
     bundle: Bundle,
     templates: Mapping[str, Any],
-    given: Mapping[str, str],
+    passed: Mapping[str, str],
     values: Mapping[str, list[str]],
     missing: list[str],
 ) -> dict[str, str]:
@@ -166,13 +166,13 @@ def _variables(
     variables: dict[str, str] = {}
     for variable, template in templates.items():
         keys = _missing(bundle, str(template), values)
-        if variable in given:
-            variables[variable] = given[variable]
+        if variable in passed:
+            variables[variable] = passed[variable]
         elif not keys:
             variables[variable] = _filled(str(template), values)
         elif any(_is_required(bundle, key) for key in keys):
             missing.append(variable)
-    return {key: value for key, value in given.items() if key not in bundle.settings} | variables
+    return {key: value for key, value in passed.items() if key not in bundle.settings} | variables
 
 
 def _config(bundle: Bundle) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
     return {**config, **override}
 
 
-def _values(bundle: Bundle, given: Mapping[str, str]) -> dict[str, list[str]]:
+def _values(bundle: Bundle, passed: Mapping[str, str]) -> dict[str, list[str]]:
     """Return what the variables of a manifest stand for. A setting with several values has several texts."""
     home = home_folder()
     values = {
@@ -202,8 +202,8 @@ def _values(bundle: Bundle, given: Mapping[str, str]) -> dict[str, list[str]]:
     fixed = dict(values)
     for key, setting in bundle.settings.items():
         default = as_object(setting).get("default")
-        if key in given:
-            values[_SETTING + key] = [given[key]]
+        if key in passed:
+            values[_SETTING + key] = [passed[key]]
         elif default is not None:
             texts = default if isinstance(default, list) else [default]
             values[_SETTING + key] = [_filled(_text(text), fixed) for text in texts]

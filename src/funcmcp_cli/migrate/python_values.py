@@ -128,9 +128,10 @@ class ProjectClass:
 
     def attribute(self, name: str, *, depth: int = 0) -> tuple[bool, Value | None]:
         """Return whether the class or a base in the project has an attribute, and its value."""
-        found = [(binding, scope) for binding, scope in self._attributes().get(name, ())]
-        if found:
-            return True, _single([scope.value_of_binding(binding) for binding, scope in found if not _is_none(binding)])
+        bindings = [(binding, scope) for binding, scope in self._attributes().get(name, ())]
+        if bindings:
+            values = [scope.value_of_binding(binding) for binding, scope in bindings if not _is_none(binding)]
+            return True, _single(values)
         if depth < _MAX_DEPTH:
             for base in self.bases():
                 if isinstance(base.definition, ProjectClass) and base.definition is not self:

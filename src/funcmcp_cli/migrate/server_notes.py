@@ -144,8 +144,8 @@ class _Reader:
                 self.add(node, "missing", subject, verdict.text, package=owner.package)
         elif owner.kind in {"object", "class"} and owner.name and not _defines(owner, node.attr):
             is_stored = isinstance(node.ctx, ast.Store) and owner.kind == "object"
-            found = can_be_set(owner.name, node.attr) if is_stored else member_verdict(owner.name, node.attr)
-            self.add_verdict(node, subject, found, owner.package)
+            known = can_be_set(owner.name, node.attr) if is_stored else member_verdict(owner.name, node.attr)
+            self.add_verdict(node, subject, known, owner.package)
 
     def check_former_object(self, node: ast.Attribute, function: ProjectFunction) -> None:
         """Report attributes of a decorated function, which is an object in FastMCP 2."""
@@ -204,7 +204,7 @@ class _Reader:
         _, _, method = value.name.partition(".")
         if method and member_verdict(*value.name.split(".", 1)) is None:
             return
-        if method and (found := member_verdict(*value.name.split(".", 1))) is not None and found.level == "missing":
+        if method and (verdict := member_verdict(*value.name.split(".", 1))) is not None and verdict.level == "missing":
             return
         verdict = option_verdict(value.name, keyword.arg)
         self.add_verdict(keyword.value, f"{subject[:-5]}({keyword.arg}=)", verdict, value.package)

@@ -65,8 +65,8 @@ def _bundle(app: App, level: Level) -> Faults:
     bundle = at(app.host, "extensionBundle")
     if bundle is None and any(app.folder.glob("*.csproj")):
         return  # its extensions are in that file
-    found, text = _judged_bundle(bundle)
-    if found == level:
+    judged, text = _judged_bundle(bundle)
+    if judged == level:
         yield "extensionBundle", text
 
 

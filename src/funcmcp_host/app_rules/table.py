@@ -25,5 +25,5 @@ RULES = (
 
 def breaches_of(app: App) -> list[Breach]:
     """Return what the rules find in an app, each finding once."""
-    found = [Breach(rule, subject, text) for rule in RULES for subject, text in rule.check(app)]
-    return list(dict.fromkeys(found))
+    breaches = [Breach(rule, subject, text) for rule in RULES for subject, text in rule.check(app)]
+    return list(dict.fromkeys(breaches))

@@ -182,7 +182,7 @@ def test_names_of_a_bundle_stay_in_their_line(tmp_path: Path) -> None:
         {"server": {"mcp_config": {"command": "a\nb"}}},
         {"server": {"mcp_config": PYTHON}, "compatibility": {"platforms": ["a\nb"]}},
         {
-            "server": {"mcp_config": {**PYTHON, "args": ["${user_config.a\nb}"]}},
+            "server": {"mcp_config": {"command": "python", "args": ["${user_config.a\nb}"]}},
             "user_config": {"a\nb": {"required": True}},
         },
     ]

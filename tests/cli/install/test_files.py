@@ -202,6 +202,6 @@ def test_an_error_leaves_no_backup_beside_an_unchanged_file(tmp_path: Path, monk
     file = tmp_path / "mcp.json"
     file.write_text("old")
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(Failure, match="No space left on device. The file is unchanged"):
+    with pytest.raises(Failure, match=r"No space left on device\. The file is unchanged"):
         write(file, "old", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["mcp.json"]

@@ -55,8 +55,8 @@ class SessionView:
             if self.shows(feature):
                 if isinstance(feature, Tool) and feature.reroute is not None:
                     return routed  # a call of the tool that calls others, which says what is wrong with it
-                found = routed.with_feature(feature, values)
-                return with_scheme_of(feature.key, found) if routed.request.method in READS else found
+                resolved = routed.with_feature(feature, values)
+                return with_scheme_of(feature.key, resolved) if routed.request.method in READS else resolved
         if kind in {Tool, Prompt}:
             return routed.with_feature(fault=UnknownFeature("tool" if kind is Tool else "prompt", key))
         return routed.with_feature(fault=ResourceNotFound(key))
