@@ -34,6 +34,8 @@ MAX_BYTES = 1024 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _EARLIER = "-earlier"
 _DRAFT_SECONDS = 3600
+_RANDOM = 8
+"""Characters that tempfile puts behind a prefix."""
 _FIRST_TIME = 315_619_200
 """1980-01-02, the time of files in a bundle if SOURCE_DATE_EPOCH is not set. Zip files have no earlier times."""
 
@@ -214,9 +216,11 @@ def _replace(draft: Path, folder: Path) -> None:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove what processes that were killed have left beside a folder. A new draft may be of one that still runs."""
-    name = re.compile(rf"\.{re.escape(folder.name)}-\w{{8}}({_EARLIER})?", re.ASCII)
+    prefix = f".{folder.name}-"
     for path in folder.parent.iterdir():
-        if name.fullmatch(path.name) and path.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
+        name = path.name.removesuffix(_EARLIER)
+        is_draft = name.startswith(prefix) and len(name) == len(prefix) + _RANDOM
+        if is_draft and path.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
 
 
