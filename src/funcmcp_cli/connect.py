@@ -43,6 +43,7 @@ from funcmcp_cli.failure import Failure
 from funcmcp_cli.faults import faults_of
 from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.json_values import as_object
+from funcmcp_cli.other_targets import advice_about_file
 from funcmcp_cli.output import write_line
 from funcmcp_cli.server_log import log_lines
 from funcmcp_cli.server_stderr import ServerStderr
@@ -78,6 +79,9 @@ _RECONNECT_SECONDS = 60.0
 """Seconds that a command asks for a task after the connection to its server has broken."""
 
 _RETRY_SECONDS = 0.5
+_ENDPOINTS = ("/mcp", "/runtime/webhooks/mcp")
+"""The paths of endpoints: of most servers, and of Azure's MCP triggers."""
+
 _COMMAND_HOLD_SECONDS = 5.0
 _SUGGESTIONS = 10
 """Names in the message about a name that does not exist."""
@@ -181,7 +185,10 @@ def _server_of_file(
 
 def is_servers_file(target: str) -> bool:
     """Return whether a target is the configuration file of an MCP client."""
-    return target.endswith((".json", ".toml")) and Path(target).is_file()
+    file = Path(target)
+    if file.suffix not in (".json", ".toml") or file.name == "host.json" or not file.is_file():
+        return False
+    return not advice_about_file(file, target)
 
 
 def user_sign_in() -> SignIn:
@@ -553,20 +560,22 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
 async def _opened(
     client: Client, source: Source, display: ProgressDisplay | None, connection: AsyncExitStack
 ) -> Client:
-    """Return the connected client. A URL without a path is tried with /mcp as well, where most servers listen."""
+    """Return the connected client. A URL without a path is tried with those where most servers listen as well."""
     try:
         return await connection.enter_async_context(client)
     except (MCPError, InvalidResponseError) as error:
         url = urlsplit(source.target)
         if not url.netloc or url.path.strip("/"):
             raise
-        endpoint = replace(source, target=url._replace(path="/mcp").geturl())
-        try:
-            client = await connection.enter_async_context(_client(endpoint, display, None))
-        except (MCPError, ClientError):
-            raise error from None
-        write_line(f"The endpoint is {endpoint.name}.", error=True)
-        return client
+        for path in _ENDPOINTS:
+            endpoint = replace(source, target=url._replace(path=path).geturl())
+            try:
+                client = await connection.enter_async_context(_client(endpoint, display, None))
+            except (MCPError, ClientError):
+                continue
+            write_line(f"The endpoint is {endpoint.name}.", error=True)
+            return client
+        raise error from None
 
 
 def _hold_seconds(source: Source) -> float:

@@ -105,6 +105,9 @@ def test_a_server_without_a_project_is_refused(tmp_path: Path) -> None:
         ("[tool.funcmcp.bundle.settings.A]\nsecret = true\ndefault = 'k'\n", "A.* is secret, so it has no default"),
         ("[tool.funcmcp.bundle.settings.A]\ndefault = 1\n", "default of .* must be a text"),
         ("[tool.funcmcp.bundle.settings.A]\ntype = 'number'\ndefault = true\n", "default of .* must be a number"),
+        ("[tool.funcmcp.bundle.settings.A]\ntype = 'number'\ndefault = nan\n", "default of .* must be a number"),
+        ("[tool.funcmcp.bundle.settings.A]\nchoices = ['x']\ndefault = 'y'\n", "must be one of its choices: x"),
+        ("[tool.funcmcp.bundle.settings]\nKEY = {}\nkey = {}\n", "KEY and key in .* settings differ only in case"),
     ],
 )
 def test_a_wrong_table_is_an_error_that_names_the_place(tmp_path: Path, text: str, message: str) -> None:

@@ -137,8 +137,11 @@ def _check_marks(parameter: Parameter, feature: str) -> None:
             library, _, _ = base.__module__.partition(".")
             remedy = _FOREIGN_MARKS.get(f"{library}.{base.__name__}")
             if remedy is not None:
-                place = f"{_place([parameter.name], feature)} has {type(mark).__name__.lstrip('_')}(...) of {library}"
-                raise RegistrationError(f"{place}, which is not evaluated here: clients would pass the value. {remedy}")
+                mark_name = type(mark).__name__.lstrip("_")
+                raise RegistrationError(
+                    f"{_place([parameter.name], feature)} has {mark_name}(...) of {library}, which is not evaluated "
+                    f"here: clients would pass the value. {remedy}"
+                )
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
