@@ -56,13 +56,15 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     """Pack a server and its project into a bundle (.mcpb), and write server.json for a registry.
 
     The bundle leaves out files whose names begin with a dot, generated files, files that may hold secrets, and the
-    files in .gitignore and .mcpbignore. Clients install the dependencies of pyproject.toml with uv.
+    files in .gitignore and .mcpbignore. Clients install the dependencies of pyproject.toml with uv. The exit code is 1
+    if the server leaves a tool, a resource or a prompt out of its list.
     """
     from funcmcp._serving.composition import runtime_of
     from funcmcp_cli.bundle.archive import MANIFEST, files_in, write_bundle
     from funcmcp_cli.bundle.documents import START, describe, manifest_for, pyproject_for, start_file
     from funcmcp_cli.bundle.project import project_of
     from funcmcp_cli.bundle.registry import registry_entry
+    from funcmcp_cli.faults import exit_with, faults_in
     from funcmcp_cli.targets import find, load
 
     server = load(target)
@@ -79,6 +81,7 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     else:
         files = {project.script.name: project.script}
     _check(files, place, project)
+    faults = list(faults_in(server))  # before the list, which logs them
     tools, has_prompts = asyncio.run(_features(server))
     manifest = manifest_for(project, description, tools, has_prompts=has_prompts)
     texts = {
@@ -91,6 +94,7 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     if dry_run:
         for name in sorted({*files, *texts}):
             write_line(visible_line(name))
+        exit_with(faults)
         return
     advice = _advice_about_versions(project, files)
     path = output / f"{description.name}-{_NOT_IN_FILE_NAMES.sub('-', description.version)}.mcpb"
@@ -99,6 +103,7 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
     if advice:
         write_line(advice, error=True)
     _write_entry(output / "server.json", entry, project, path)
+    exit_with(faults)
 
 
 def _check(files: Mapping[str, Path], place: Target, project: Project) -> None:

@@ -126,6 +126,8 @@ def install(  # noqa: PLR0913 - one for each option of the command
 
     CLIENT is also mcp-json for a plain mcp.json, or command for the command that starts the server.
     """
+    from funcmcp_cli.faults import exit_with
+
     if client in TEXTS or link:
         _check_no_file(write, dry_run, workspace, file)
     profile = None if client in TEXTS else find_client(client)
@@ -140,11 +142,9 @@ def install(  # noqa: PLR0913 - one for each option of the command
     else:
         server = _for_this_machine(server, profile, workspace, write=write, dry_run=dry_run)
         _add(profile, server, _file(profile, workspace, file), bundle, write=write, dry_run=dry_run)
-    if server.faults:
-        from funcmcp_cli.faults import write_faults
-
-        write_faults(server.faults)
-        raise typer.Exit(1)
+    for note in server.notes:
+        write_line(note, error=True)
+    exit_with(server.faults)
 
 
 def _is_server(client: str) -> bool:

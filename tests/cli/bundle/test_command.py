@@ -259,3 +259,13 @@ async def test_a_new_project_is_bundled_and_starts(tmp_path: Path) -> None:
     command = StdioCommand(server["command"], *server["args"], env=in_this_environment({}), cwd="/")
     async with Client(command) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
+
+
+def test_a_tool_that_is_left_out_is_an_error_after_the_bundle(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    with (tmp_path / "src" / "orders" / "server.py").open("a") as file:
+        file.write("\n\n@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n")
+    written = funcmcp("bundle", "src/orders/server.py", folder=tmp_path)
+    assert (written.returncode, written.stdout.startswith("Wrote dist/orders-mcp-1.2.0.mcpb")) == (1, True)
+    assert written.stderr.splitlines()[-1].startswith("The tool bad is left out of the list. Correct it: ")
+    assert written.stderr.count("The tool bad") == 1
