@@ -355,7 +355,7 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
     with ProgressDisplay(verbose=source.verbose) as display:
         async with _connected(source, display) as (client, faults, _):
             if "resources" not in client.capabilities:
-                raise Failure(f"{client.server_info.get('name')} has no resources.")
+                raise Failure(f"{visible_line(str(client.server_info.get('name')))} has no resources.")
             _reject_faulty(faults, "resource", uri)
             try:
                 return await client.read_resource(uri)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from funcmcp import __version__
+from funcmcp._text.replacing import replacement_of
 from funcmcp._text.visible import visible_line
 from funcmcp_cli.commands import app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list
 from funcmcp_cli.output import write_line
-from funcmcp_cli.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,13 @@ if TYPE_CHECKING:
 
 _INSTALLER_FILES = ("pyproject.toml", "uv.toml", "uv.lock", "requirements*.txt")
 _PNG = b"\x89PNG\r\n\x1a\n"
-_PASSWORD = re.compile(r"://[^\s/\"'@:]*:[^\s/\"'@$]+@")
-"""A URL with a password. ``${NAME}`` in its place is the name of a variable."""
+_PASSWORD = re.compile(
+    r"://[^\s/\"'@:]*:(?!\$\{?\w+\}?@)[^\s/\"'@]+@"
+    r"|://(?:gh[pousr]_|github_pat_|glpat-)[^\s/\"'@:]+@"
+)
+"""A URL with a password, or with a token in place of the user. ``${NAME}`` is the name of a variable."""
+
+_NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9.+_-]+")
 
 ServerFile = Annotated[str, typer.Argument(metavar="[TARGET]", help="The server, as for funcmcp run.")]
 Output = Annotated[
@@ -92,7 +97,7 @@ def bundle(target: ServerFile = ".", *, output: Output = Path("dist"), dry_run: 
         exit_with(faults)
         return
     advice = _advice_about_versions(project, files)
-    path = output / f"{description.name}-{description.version}.mcpb"
+    path = output / f"{description.name}-{_NOT_IN_FILE_NAMES.sub('-', description.version)}.mcpb"
     write_bundle(path, files, texts)
     write_line(f"Wrote {path}: {len({*files, *texts})} files, {path.stat().st_size:,} bytes.")
     if advice:
@@ -123,7 +128,8 @@ def _check_no_password(project: Project, files: Mapping[str, Path]) -> None:
     """Raise Failure if a file with settings of uv or pip has a URL with a password, as for a private index."""
     texts = {}
     if project.script is not None:
-        texts[project.script] = "\n".join(map(str, as_list(project.metadata.get("dependencies"))))
+        lines = project.script.read_text(encoding="utf-8", errors="replace").splitlines()
+        texts[project.script] = "\n".join(line for line in lines if line.startswith("#"))  # the metadata
     for path in files.values():
         if any(fnmatchcase(path.name, pattern) for pattern in _INSTALLER_FILES):
             texts[path] = path.read_text(encoding="utf-8", errors="replace")

@@ -233,7 +233,7 @@ def _text(file: Path) -> str:
 def _toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Failure(f"{file} is not valid TOML: {error}.") from error
 
 

@@ -178,8 +178,13 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
         assert (await client.call_tool("two"))["structuredContent"] == {"result": 2}
 
 
-def test_a_script_with_a_password_in_a_dependency_is_refused(tmp_path: Path) -> None:
-    lines = ["/// script", "dependencies = ['funcmcp', 'rich @ https://ada:pw@a.example/rich.whl']"]
+def test_a_script_with_a_password_in_its_metadata_is_refused(tmp_path: Path) -> None:
+    lines = [
+        "/// script",
+        "dependencies = ['funcmcp']",
+        "[[tool.uv.index]]",
+        "url = 'https://ada:p$w@a.example/simple'",
+    ]
     lines += ["[tool.funcmcp.bundle]", "author = 'Ada'", "///"]
     code = "from funcmcp import MCPServer\n\nmcp = MCPServer('Order Desk')\n"
     (tmp_path / "order-desk.py").write_text("".join(f"# {line}\n" for line in lines) + code)
