@@ -43,7 +43,6 @@ import funcmcp_cli.main
 import funcmcp_cli.migrate.command
 import funcmcp_cli.pin
 import funcmcp_cli.record
-import funcmcp_cli.replacing
 import funcmcp_cli.show
 import funcmcp_cli.skills
 import funcmcp_cli.tasks
