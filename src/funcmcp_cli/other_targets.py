@@ -47,6 +47,11 @@ class _Application(NamedTuple):
     name: str
     advice: str
 
+    def is_made_as(self, value: object, modules: Mapping[str, object]) -> bool:
+        """Return whether an object is such an application; *modules* are those that are imported."""
+        kind = getattr(modules.get(self.module), self.name, None)
+        return isinstance(kind, type) and isinstance(value, kind)
+
 
 APPLICATIONS = (
     _Application(
@@ -273,13 +278,23 @@ def advice_about_application(module: ModuleType, modules: Mapping[str, object], 
         file: The name of the module for messages.
     """
     for application in APPLICATIONS:
-        kind = getattr(modules.get(application.module), application.name, None)
         for name, value in vars(module).items():
-            if isinstance(kind, type) and isinstance(value, kind):
+            if application.is_made_as(value, modules):
                 return application.advice.replace("{}", name).replace("FILE", file)
     if hasattr(module, "execute_from_command_line") or Path(file).name == "manage.py":
         return APPLICATIONS[-1].advice
     return ""
+
+
+def title_of_application(value: object, modules: Mapping[str, object]) -> str:
+    """Return what an ASGI application of another framework is, such as "a FastAPI application"; "" for other objects.
+
+    Args:
+        value: The object.
+        modules: The imported modules.
+    """
+    asgi = [application for application in APPLICATIONS if application.name in {"FastAPI", "Starlette"}]
+    return next((application.title for application in asgi if application.is_made_as(value, modules)), "")
 
 
 def advice_about_address(target: str) -> str:

@@ -23,6 +23,7 @@ from funcmcp_cli.other_targets import (
     advice_about_application,
     advice_about_file,
     advice_about_folder,
+    title_of_application,
 )
 
 if TYPE_CHECKING:
@@ -348,7 +349,11 @@ def _server_with_name(name: str, servers: dict[str, MCPServer], module: ModuleTy
     if name in servers:
         return servers[name]
     problem = "is not an MCPServer" if hasattr(module, name) else "does not exist"
-    if servers:
+    application = title_of_application(getattr(module, name, None), sys.modules)
+    if servers and application:
+        problem = f"is {application}, which uvicorn {target.module}:{name} serves"
+        advice = f"Its server is {' or '.join(f'{target.text}:{other}' for other in servers)}."
+    elif servers:
         advice = f"Use {', '.join(f'{target.text}:{other}' for other in servers)}."
     else:
         advice = advice_about_application(module, sys.modules, target.text)

@@ -224,6 +224,15 @@ def test_a_file_that_serves_when_it_is_imported_is_a_failure(tmp_path: Path, cal
         load(str(file))
 
 
+def test_an_application_with_a_server_in_it_is_served_by_uvicorn(tmp_path: Path) -> None:
+    file = tmp_path / "of_an_application.py"
+    text = "from fastapi import FastAPI\nfrom funcmcp import MCPServer\nmcp, app = MCPServer('a'), FastAPI()\n"
+    file.write_text(text)
+    sentence = "is a FastAPI application, which uvicorn of_an_application:app serves. Its server is "
+    with pytest.raises(Failure, match=re.escape(f"{file}:app {sentence}{file}:mcp.")):
+        load(f"{file}:app")
+
+
 MOUNTS = """
 from funcmcp import MCPServer
 from funcmcp.compat import FastMCP
