@@ -256,6 +256,8 @@ def _add(folder: Path, plan: _Plan) -> Additions:
         _write(Path(draft), plan, _placeholders(_name_for(folder), plan))
         drafts = {str(file.relative_to(draft)): file for file in sorted(Path(draft).rglob("*")) if file.is_file()}
         skipped = _OF_NEW_PROJECTS - ({"sign_in.py"} if plan.access == "entra" else set())
+        if not (folder / "requirements-dev.txt").exists():
+            skipped = {*skipped, ".github"}  # the workflow installs this file and runs the project's tests
         names = [name for name in drafts if Path(name).parts[0] not in skipped]
         unchanged = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
         for name in names:
