@@ -37,6 +37,7 @@ _EXTRAS = {
 """By library that a server's file may need, the extra of funcmcp that installs it."""
 
 _OTHER_FRAMEWORKS = ("fastmcp", "mcp")
+_OTHER_SERVERS = ("FastMCP", "MCPServer", "Server")
 
 _IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
 _PROJECT_FILES = ("server.py", "function_app.py")
@@ -306,7 +307,20 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
     for name, value in vars(module).items():
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
-    raise Failure(f"{target.text} has no server. {_advice_about_app(module)}")
+    raise Failure(f"{target.text} has no server. {_advice_about_other(module, target) or _advice_about_app(module)}")
+
+
+def _advice_about_other(module: ModuleType, target: Target) -> str | None:
+    """Return what to do with a server of another library in a module; None if there is none."""
+    for name, value in vars(module).items():
+        for kind in type(value).__mro__:
+            library = kind.__module__.partition(".")[0]
+            if library in _OTHER_FRAMEWORKS and kind.__name__ in _OTHER_SERVERS:
+                return (
+                    f"{name} is a server of the package {library}. Run it with the command of that package, "
+                    f"or move it to funcmcp: funcmcp migrate {target.text}"
+                )
+    return None
 
 
 def _advice_about_app(module: ModuleType) -> str:

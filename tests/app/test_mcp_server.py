@@ -468,3 +468,16 @@ def test_an_option_that_would_have_no_effect_later_can_not_be_set(name: str, val
     assert (mcp.lax, mcp.unknown_arguments) == (False, "refuse")
     chosen = MCPServer("a", lax=True, unknown_arguments="ignore")
     assert (chosen.lax, chosen.unknown_arguments) == (True, "ignore")
+
+
+async def test_a_cell_of_a_notebook_may_run_again() -> None:
+    mcp = MCPServer("Notebook")
+    cell = "@mcp.tool\ndef double(x: int) -> int:\n    return {} * x\n"
+    for factor, source in enumerate(["/tmp/ipykernel_1/2.py", "<ipython-input-3-a>", "/tmp/ipykernel_1/4.py"], 2):
+        exec(compile(cell.format(factor), source, "exec"), {"mcp": mcp})
+        assert (await mcp.call_tool("double", {"x": 5})).structured_content == {"result": factor * 5}
+    mcp.remove_tool("double")
+    exec(compile(cell.format(2), "<ipython-input-5-b>", "exec"), {"mcp": mcp})
+    assert len(await mcp.list_tools()) == 1
+    with pytest.raises(RegistrationError, match="Duplicate tool name 'double'"):
+        exec(compile(cell.format(2), "server.py", "exec"), {"mcp": mcp})

@@ -314,6 +314,7 @@ def setting() -> str:
     "syntax.py": "x = 1\ny = (\n",
     "missing.py": "import os\nimport no_such_library\n",
     "foreign.py": "from fastmcp import FastMCP\n",
+    "of_another.py": "class FastMCP:\n    __module__ = 'fastmcp.server'\nmcp = FastMCP()\n",
     "deep.py": "import failing\n",
     "failing.py": "def check():\n    raise ValueError('the setting\\nis missing')\n\n\ncheck()\n",
     "leaving.py": "raise SystemExit(3)\n",

@@ -151,6 +151,13 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
                 "Install it, or move the server to funcmcp: funcmcp migrate foreign.py"
             ),
         ),
+        (
+            "of_another.py",
+            (
+                "of_another.py has no server. mcp is a server of the package fastmcp. Run it with the command of that "
+                "package, or move it to funcmcp: funcmcp migrate of_another.py"
+            ),
+        ),
         ("deep.py", "failing.py, line 2: ValueError: the setting is missing"),
         ("leaving.py", "leaving.py, line 1: SystemExit: 3"),
         ("odd/pathlib.py", "odd/pathlib.py has the name of another module, pathlib. Rename the file."),

@@ -18,7 +18,7 @@ from funcmcp._app.option_errors import all_are_parameters, explains_options, unk
 from funcmcp._authoring.calling.route_handler import route_handler
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.calling.unknown_arguments import ArgumentRules, checked_policy
-from funcmcp._authoring.features.decorators import features_of, with_name
+from funcmcp._authoring.features.decorators import features_of, is_of_cell, with_name
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.permissions import AccessOptions, access_of
 from funcmcp._authoring.features.prompts import PROMPT
@@ -183,6 +183,7 @@ class MCPServer(DirectCalls, ASGIApplication):
             state=state,
         )
         self._server = self._runtime.server
+        self._of_cells: dict[tuple[Any, ...], Any] = {}
         super().__init__(self._runtime)
         if extensions:
             from funcmcp._app.extending import add_extensions  # noqa: PLC0415 - few servers have extensions
@@ -936,10 +937,24 @@ class MCPServer(DirectCalls, ASGIApplication):
 
     def _registering(self, make: Maker) -> Callable[[F], F]:
         def register(function: F) -> F:
-            self._server.catalog.add(make(function, services=self._services))
+            feature = make(function, services=self._services)
+            if is_of_cell(function):
+                self._add_of_cell(feature)
+            else:
+                self._server.catalog.add(feature)
             return function
 
         return register
+
+    def _add_of_cell(self, feature: Any) -> None:
+        """Add a feature of a notebook's cell, in the place of the one that an earlier run of a cell added."""
+        place = type(feature), feature.key, feature.version
+        former = self._of_cells.get(place)
+        if former is not None and self._server.catalog.has(former, itself=True):
+            self._server.catalog.exchange(former, feature)
+        else:
+            self._server.catalog.add(feature)
+        self._of_cells[place] = feature
 
 
 def _auth(auth: Authenticator | Auth) -> Auth:

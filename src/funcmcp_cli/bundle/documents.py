@@ -226,8 +226,9 @@ def _variable(setting: Setting) -> dict[str, Any]:
         "isRequired": setting.required,
         "isSecret": setting.secret,
     }
-    if setting.default is not None:
-        value["default"] = setting.default if isinstance(setting.default, str) else json.dumps(setting.default)
+    default = setting.default
+    if default is not None and "${" not in str(default):  # clients replace ${HOME} in the manifest of a bundle only
+        value["default"] = default if isinstance(default, str) else json.dumps(default)
     if setting.choices:
         value["choices"] = list(setting.choices)
     return value

@@ -71,10 +71,13 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
 
     servers: list[ConfiguredServer] = []
     problems: list[str] = []
+    hints: list[str] = []
     for name, client in sorted(CLIENTS.items()):
         for file in _files(client):
             try:
-                servers += _servers_in(name, client, file)
+                document = _read(client, file)
+                servers += _servers_in(name, client, file, document)
+                hints += _hints(client, file, document)
             except Failure as error:
                 problems.append(str(error))
             except ValueError as error:
@@ -88,7 +91,7 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
         print_rows(("Client", "Name", "Server", "File"), rows)
     else:
         write_line("No MCP server is configured for the clients on this machine.")
-    for problem in problems:
+    for problem in (*hints, *problems):
         write_line(problem, error=True)
     if problems:
         raise typer.Exit(1)
@@ -104,21 +107,36 @@ def _files(client: ClientProfile) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def _servers_in(name: str, client: ClientProfile, file: Path) -> Iterator[ConfiguredServer]:
-    """Yield the servers in a client's file; raise Failure or ValueError if it cannot be read."""
+def _read(client: ClientProfile, file: Path) -> Any:
+    """Return what a client's file contains; raise Failure or ValueError if it cannot be read."""
     from funcmcp._text.jsonc import parse
     from funcmcp_cli.install.files import read
 
     text = read(file).removeprefix("\ufeff")
-    servers: Any = {}
     if client.format == "toml":
-        servers = tomllib.loads(text)
-    elif text.strip():
-        servers = parse(text, comments=client.has_comments).value
-    for member in client.servers:
-        servers = as_object(as_object(servers).get(member))
-    for key, entry in servers.items():
+        return tomllib.loads(text)
+    return parse(text, comments=client.has_comments).value if text.strip() else {}
+
+
+def _servers_in(name: str, client: ClientProfile, file: Path, document: Any) -> Iterator[ConfiguredServer]:
+    """Yield the servers in a client's file."""
+    for key, entry in _member(document, client.servers).items():
         yield ConfiguredServer(name, str(key), _server_of(client, as_object(entry)), str(file))
+
+
+def _hints(client: ClientProfile, file: Path, document: Any) -> Iterator[str]:
+    """Yield a sentence about servers in a client's file that are where another client has them."""
+    for members in sorted({other.servers for other in CLIENTS.values()} - {client.servers}):
+        if _member(document, members) and not _member(document, client.servers):
+            wrong, right = ".".join(members), ".".join(client.servers)
+            yield f"{client.title} does not read the servers below {wrong!r} in {file}. Move them to {right!r}."
+
+
+def _member(document: Any, members: tuple[str, ...]) -> Any:
+    """Return the object that nested members lead to; an empty one if there is none."""
+    for member in members:
+        document = as_object(as_object(document).get(member))
+    return document
 
 
 def _server_of(client: ClientProfile, entry: Any) -> str:

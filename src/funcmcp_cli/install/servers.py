@@ -32,8 +32,34 @@ if TYPE_CHECKING:
     from funcmcp_cli.targets import Target
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_PACKAGE_RUNNERS = {"npx", "pipx", "uvx"}
-"""Programs whose first argument is the package that they run."""
+_UV_OPTIONS = frozenset({
+    "-p", "--python", "-w", "--with", "--with-editable", "--with-requirements", "-c", "--constraints", "--overrides",
+    "--index", "-i", "--index-url", "--default-index", "--extra-index-url", "-f", "--find-links", "-P",
+    "--upgrade-package", "--refresh-package", "--index-strategy", "--resolution", "--prerelease", "--exclude-newer",
+    "--cache-dir", "--directory", "--project", "--env-file", "--extra", "--group",
+})  # fmt: skip
+_CONTAINER_OPTIONS = frozenset({
+    "-e", "-v", "-p", "-u", "-w", "-h", "-l", "-m", "--env", "--env-file", "--volume", "--mount", "--name",
+    "--network", "--net", "--user", "--workdir", "--entrypoint", "--add-host", "--platform", "--publish", "--label",
+    "--memory", "--cpus", "--gpus", "--hostname",
+})  # fmt: skip
+_RUNNERS: dict[str, frozenset[str]] = {
+    "bunx": frozenset(),
+    "deno": frozenset(),
+    "docker": _CONTAINER_OPTIONS,
+    "node": frozenset({"-r", "--require", "--import", "--env-file"}),
+    "npx": frozenset({"-c", "--call"}),
+    "pipx": frozenset({"--python", "--pip-args", "--index-url", "--spec"}),
+    "podman": _CONTAINER_OPTIONS,
+    "python": frozenset({"-W", "-X"}),
+    "uv": _UV_OPTIONS,
+    "uvx": _UV_OPTIONS,
+}
+"""Programs that run another one, with their options that have a value. The first other argument is what they run."""
+
+_SUBCOMMANDS = {"deno": ("run",), "docker": ("run",), "pipx": ("run",), "podman": ("run",), "uv": ("run", "tool")}
+_WRAPPERS = frozenset({"cmd", "env", "wsl"})
+"""Programs whose arguments are a command, behind options and variables."""
 
 _NO_PACKAGES = Packages()
 _THIS_LIBRARY = {"funcmcp", "funcmcp-slim"}
@@ -103,11 +129,32 @@ def _server_of_command(
     words: list[str], name: str | None, arguments: Sequence[str], variables: dict[str, str]
 ) -> ServerDescription:
     """Return the server that a command starts. It is not run."""
-    own_name = words[0]
-    if own_name in _PACKAGE_RUNNERS:
-        own_name = next((word for word in words[1:] if not word.startswith("-")), own_name)
-    default_name = slug(re.split(r"[@=\[]", own_name.rpartition("/")[2])[0])
+    default_name = slug(_name_in(words))
     return ServerDescription(checked_name(name or default_name), (*words, *arguments), env=variables)
+
+
+def _name_in(words: Sequence[str]) -> str:
+    """Return the name of what a command runs: a package, an image, a module or a file, or else the program itself."""
+    program, *remaining = words
+    stem = re.sub(r"(\.exe|\.cmd|[\d.]+)$", "", re.split(r"[/\\]", program)[-1].lower())
+    is_wrapper = stem in _WRAPPERS
+    if not is_wrapper and stem not in _RUNNERS:
+        return _short_name(program)
+    options, subcommands = _RUNNERS.get(stem, frozenset()), _SUBCOMMANDS.get(stem, ())
+    has_value = False
+    for position, word in enumerate(remaining):
+        is_option = word.startswith("-") or (is_wrapper and (word.startswith("/") or "=" in word))
+        if not has_value and not is_option and word not in subcommands:
+            return _name_in(remaining[position:]) if is_wrapper or word in _RUNNERS else _short_name(word)
+        has_value = not has_value and word in options
+    return _short_name(program)
+
+
+def _short_name(text: str) -> str:
+    """Return the name in a path, a URL or a reference to a package or an image, without a version and a suffix."""
+    name = re.split(r"[/\\]", text.rstrip("/\\"))[-1] or text
+    name = re.split(r"[@=<>~!\[:]", name)[0] or name
+    return re.sub(r"\.(py|js|mjs|ts|git|exe)$", "", name)
 
 
 def _server_of_module(

@@ -735,6 +735,27 @@ def test_a_type_that_only_variables_can_have_is_refused_with_the_parameter(quali
         schema_of(tool)
 
 
+def test_a_mark_that_another_framework_evaluates_is_refused_in_an_argument() -> None:
+    """FastMCP 4.2.3 and the SDK 2.3.0 let clients pass the value, such as the user that Depends would find."""
+
+    def mark(name: str, module: str = "fastapi.params") -> Any:
+        return type(name, (type("Base", (), {}),), {"__module__": module})()
+
+    marks: list[tuple[Any, Any]] = [
+        (str, mark("Depends")),
+        (Annotated[str | None, mark("Header")], None),
+        (str, mark("Cookie")),
+        (str, mark("Dependency", "uncalled_for.base")),
+    ]
+    for annotation, default in marks:
+
+        def tool(it: Any = default) -> None: ...
+
+        tool.__annotations__ = {"it": annotation}
+        with pytest.raises(RegistrationError, match=r"The parameter 'it' of tool has \w+\(...\) of \w+, which is not"):
+            schema_of(tool)
+
+
 @pytest.mark.parametrize("kind", [Pattern[bytes], list[Pattern[bytes]]])
 def test_a_pattern_of_bytes_is_refused_when_it_is_described(kind: Any) -> None:
     def tool(it: Any) -> None: ...

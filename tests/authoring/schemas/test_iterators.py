@@ -19,9 +19,19 @@ def test_an_iterator_becomes_a_list() -> None:
     assert with_members(map(str, (1, 2))) == ["1", "2"]
 
 
-@pytest.mark.parametrize("value", [None, "text", b"bytes", [1], (1,), {1}, {"a": 1}, range(3), io.BytesIO(b"a\nb")])
+@pytest.mark.parametrize(
+    "value", [None, "text", b"bytes", [1], (1,), {1}, {"a": 1}, range(3), io.BufferedReader(io.BytesIO(b"a\nb"))]
+)
 def test_other_values_remain(value: Any) -> None:
     assert with_members(value) is value
+
+
+def test_a_file_in_memory_is_its_content() -> None:
+    """`figure.savefig(buffer)` leaves the buffer at its end, where it has no more lines."""
+    data, text = io.BytesIO(), io.StringIO()
+    data.write(b"a\nb")
+    text.write("a\nb")
+    assert (with_members(data), with_members(text)) == (b"a\nb", "a\nb")
 
 
 def test_an_iterator_may_have_the_most_members_and_not_one_more() -> None:

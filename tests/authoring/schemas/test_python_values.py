@@ -366,6 +366,33 @@ async def test_a_number_without_json_in_an_array_for_a_list_of_anything_is_null(
     assert await returned(value, list) == written
 
 
+async def test_a_series_with_labels_is_rows_or_what_the_annotation_says() -> None:
+    """As in a table, row numbers are left out."""
+    counts = pd.Series(["tea", "cake", "tea"], name="item").value_counts()
+    rows = [{"item": "tea", "count": 2}, {"item": "cake", "count": 1}]
+    means = pd.DataFrame({"a": [1.0, 2.0]}).mean()
+    cases: list[tuple[Any, Any, Any]] = [
+        (counts, pd.Series, rows),
+        (counts, list, rows),
+        (counts, list[dict[str, Any]], rows),
+        (counts, dict[str, int], {"tea": 2, "cake": 1}),
+        (counts, list[int], [2, 1]),
+        (means, list, [{"index": "a", "value": 1.5}]),
+        (pd.Series([1], index=pd.Index(["x"], name="v"), name="v"), list, [{"v": "x", "value": 1}]),
+        ({"a": counts, "b": (counts,)}, dict[str, Any], {"a": rows, "b": [rows]}),
+        ({"a": counts}, dict[str, list[int]], {"a": [2, 1]}),
+        ([counts, pd.Series([5])], list[list[int]], [[2, 1], [5]]),
+        (pd.Series([1, 2], index=[4, 7]), list, [1, 2]),
+    ]
+    for value, annotation, written in cases:
+        assert await returned(value, annotation) == written, (value, annotation)
+    itself: list[Any] = []
+    itself.append(itself)
+    for value, annotation in [(counts, list[bool]), (itself, list[list[int]])]:
+        with pytest.raises((TypeError, ValueError)):
+            await returned(value, annotation)
+
+
 @pytest.mark.parametrize(
     ("value", "written"),
     [

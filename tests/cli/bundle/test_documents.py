@@ -107,7 +107,8 @@ def test_an_entry_has_a_package_of_pypi_the_bundle_and_the_endpoint() -> None:
     assert bundle["fileSha256"] == "0" * 64
     key, folder, number, mode = pypi["environmentVariables"]
     assert (key["isSecret"], key["isRequired"], key["description"]) == (True, True, "The key of the API")
-    assert (folder["format"], folder["default"]) == ("filepath", "${HOME}/orders")
+    assert folder["format"] == "filepath"
+    assert "default" not in folder  # only the manifest of a bundle has ${HOME}
     assert (number["format"], number["default"], mode["choices"]) == ("number", "2", ["a", "b"])
     assert entry["remotes"] == [{"type": "streamable-http", "url": "https://orders.example.com/mcp"}]
     check_registry_entry(entry)

@@ -71,3 +71,12 @@ def test_no_servers_and_a_broken_file_are_one_line_each(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"{tmp_path}/.mcp.json can't be read: ")
     assert ended.stderr.count("\n") == 1
+
+
+def test_servers_where_another_client_has_them_are_reported(tmp_path: Path) -> None:
+    (tmp_path / ".vscode").mkdir()
+    file = tmp_path / ".vscode" / "mcp.json"
+    file.write_text('{"mcpServers": {"orders": {"command": "uvx"}}}')
+    shown = funcmcp("discover", folder=tmp_path, env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "c")})
+    line = f"Visual Studio Code does not read the servers below 'mcpServers' in {file}. Move them to 'servers'.\n"
+    assert (shown.returncode, shown.stderr) == (0, line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from funcmcp import __version__
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.entries import ServerDescription
 from funcmcp_cli.install.packages import Packages
-from funcmcp_cli.install.servers import read_variables, server_at, with_absolute_program
+from funcmcp_cli.install.servers import _name_in, read_variables, server_at, slug, with_absolute_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -261,3 +262,25 @@ def test_tools_that_the_server_leaves_out_are_part_of_its_description(project: P
     (project / "desk_faulty.py").write_text(SERVER + FAULTY)
     server = server_at("desk_faulty.py", None, env=[], headers=[], runner="python")
     assert [fault.key for fault in server.faults] == ["bad"]
+
+
+def test_the_default_name_of_a_command_is_that_of_what_it_runs() -> None:
+    """Two containers, or two options of uvx, must not become entries of one name."""
+    names = {
+        "uvx --python 3.12 order-desk==1.2": "order-desk",
+        "uvx --with 'mcp<2' acme.order-desk@latest": "acme-order-desk",
+        "uvx --from git+https://github.com/acme/desk.git@v1 order-desk": "desk",
+        "npx -y @acme/order-desk /tmp": "order-desk",
+        "docker run -i --rm -e API_KEY ghcr.io/acme/desk:1.2": "desk",
+        "uv run --directory /x python -m shop.server": "shop-server",
+        "uv tool run order-desk": "order-desk",
+        "python3.12 /a/shop.py": "shop",
+        "pipx run order-desk": "order-desk",
+        "cmd /c npx -y order-desk": "order-desk",
+        "env A=1 uvx order-desk": "order-desk",
+        "uvx": "uvx",
+        "uvx --python": "uvx",
+        "/opt/order-desk --port 1": "order-desk",
+    }
+    wrong = {command: (_name_in(shlex.split(command)), name) for command, name in names.items()}
+    assert not {command: pair for command, pair in wrong.items() if slug(pair[0]) != pair[1]}

@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 _MAX_MEMBERS_FOR_ALL_ERRORS = 1000
 """For arguments with more members, only the errors of the first validation are reported."""
 
+_AS_SERVICE = "Register the function's result with mcp.services, and annotate the parameter with its type."
+_FROM_REQUEST = "Read context.http_request.headers instead."
+_FOREIGN_MARKS = {
+    "fastapi.Cookie": _FROM_REQUEST,
+    "fastapi.Depends": _AS_SERVICE,
+    "fastapi.Header": _FROM_REQUEST,
+    "uncalled_for.Dependency": _AS_SERVICE,  # Depends of FastMCP
+}
+"""Marks of other frameworks whose values are not for clients to choose, by the library and a base of their class, with
+what to do instead. Ignored, ``user: str = Depends(current_user)`` would let a client say who it is."""
+
 
 class Known(Protocol):
     """The arguments that a function has, and what happens to others: `KnownArguments` of `unknown_arguments.py`."""
@@ -97,6 +108,7 @@ def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> d
 
     for parameter in parameters:
         _check_qualifier(parameter, tool)
+        _check_marks(parameter, tool)
     place = _place([parameter.name for parameter in parameters], tool)
     try:
         return argument_schema(_typed_dict(parameters), place, lax=lax)
@@ -116,6 +128,20 @@ def _check_qualifier(parameter: Parameter, tool: str) -> None:
         raise RegistrationError(
             f"{place} has the type {annotation}, which only variables can have. Remove {qualifier}."
         )
+
+
+def _check_marks(parameter: Parameter, feature: str) -> None:
+    """Raise RegistrationError for a parameter that another framework would fill, and no client may."""
+    for mark in (*marks_of(parameter.annotation), parameter.default):
+        for base in type(mark).__mro__:
+            library, _, _ = base.__module__.partition(".")
+            remedy = _FOREIGN_MARKS.get(f"{library}.{base.__name__}")
+            if remedy is not None:
+                mark_name = type(mark).__name__.lstrip("_")
+                raise RegistrationError(
+                    f"{_place([parameter.name], feature)} has {mark_name}(...) of {library}, which is not evaluated here: "
+                    f"clients would pass the value. {remedy}"
+                )
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:

@@ -5,6 +5,7 @@ A mark is a function that creates the feature from the method, the services and 
 
 from __future__ import annotations
 
+import re
 from functools import partial, partialmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.services import Services
 
 _MARK = "__funcmcp_feature__"
+_CELL = re.compile(r"<ipython-input-|<command-|ipykernel|__marimo__cell")
+"""A part of the names that IPython, Databricks and marimo give to the source of a cell."""
 
 
 class FeatureKind(NamedTuple):
@@ -70,6 +73,12 @@ def with_name(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
     if "name" in options:
         raise RegistrationError("Pass the name once: by position or as name=.")
     return {**options, "name": name}
+
+
+def is_of_cell(function: Any) -> bool:
+    """Return whether a function is defined in a cell of a notebook, which may be run again."""
+    code = getattr(function, "__code__", None)
+    return code is not None and _CELL.search(code.co_filename) is not None
 
 
 def mark(function: Any, maker: Callable[..., Any]) -> Any:

@@ -24,11 +24,14 @@ from funcmcp._authoring.results.content import Content, ToolResult, base64
 from funcmcp._authoring.results.sdk_results import converted
 from funcmcp._authoring.schemas.argument_errors import MAX_LINES, keyword_errors, validation_errors
 from funcmcp._authoring.schemas.python_values import (
+    by_label,
     fields_of,
+    has_labels,
     is_of_library,
     python_value,
     type_name,
     with_python_values,
+    without_labels,
 )
 from funcmcp._authoring.schemas.string_formats import RESULT_FORMATS
 from funcmcp._authoring.signatures.annotations import awaited, marks_of, union_members, without_marks
@@ -184,6 +187,27 @@ class ResultWriter:
             value: The value.
             failure: The error of the first attempt, or None if its JSON did not fit the schema.
         """
+        try:
+            return self._write_converted(value, failure)
+        except ValueError:
+            other_form = self._other_form(value)
+            if other_form is value:
+                raise
+            return self.write(other_form)
+
+    def _other_form(self, value: Any) -> Any:
+        """Return a value with each Series as the type may want it: by its labels, or without them.
+
+        A value without labels is returned itself.
+        """
+        if self._core["type"] == "dict" and has_labels(value):
+            return by_label(value)
+        try:
+            return without_labels(value)
+        except RecursionError:  # it contains itself
+            return value
+
+    def _write_converted(self, value: Any, failure: Exception | None) -> bytes:
         try:
             converted_value = with_python_values(value)
         except ValueError as error:

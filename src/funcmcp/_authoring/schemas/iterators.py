@@ -6,7 +6,7 @@ An iterator may never end. It is read up to `MAX_MEMBERS`, so that it can't use 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import IOBase
+from io import BytesIO, IOBase, StringIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ BUILT_IN = frozenset({bool, bytes, dict, float, int, list, str, tuple, type(None
 
 
 def with_members(value: Any, is_over: Callable[[], bool] | None = None) -> Any:
-    """Return the members of an iterator as a list, and any other value unchanged. Files are not iterators here.
+    """Return the members of an iterator as a list, the content of a file in memory, and any other value unchanged.
+
+    Other files are not iterators here.
 
     Args:
         value: What a function returned.
@@ -27,6 +29,8 @@ def with_members(value: Any, is_over: Callable[[], bool] | None = None) -> Any:
     Raises:
         RuntimeError: The iterator has more than `MAX_MEMBERS` members.
     """
+    if isinstance(value, BytesIO | StringIO):
+        return value.getvalue()
     if not isinstance(value, Iterator) or isinstance(value, IOBase):
         return value
     members: list[Any] = []

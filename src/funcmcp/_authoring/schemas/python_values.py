@@ -127,6 +127,32 @@ def with_python_values(value: Any) -> Any:
         raise ValueError("The value is nested too deep, or contains itself.") from None
 
 
+def without_labels(value: Any) -> Any:
+    """Return a value in whose dicts, lists and tuples a list stands for each Series with labels, without them.
+
+    A value without such a Series is returned itself.
+    """
+    kind: Any = type(value)
+    if isinstance(value, dict):
+        members = {key: without_labels(member) for key, member in value.items()}
+        return members if any(members[key] is not member for key, member in value.items()) else value
+    if kind is list or kind is tuple:
+        items = kind(map(without_labels, value))
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return _column(value) if has_labels(value) else value
+
+
+def has_labels(value: Any) -> bool:
+    """Return whether a value is a Series whose index has names or labels, and not row numbers alone."""
+    kind: Any = type(value)
+    return _conversion_of(kind) is _series_members and bool(_index_columns(value.index))
+
+
+def by_label(series: Any) -> dict[str, Any]:
+    """Return the values of a Series by their labels."""
+    return dict(zip(map(_column_name, series.index), _column(series), strict=True))
+
+
 def _replaced(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
@@ -207,6 +233,18 @@ def _pandas_rows(frame: Any) -> list[dict[str, Any]]:
     listed = dict(zip(names, columns, strict=True))
     levels = [(name, values) for name, values in _index_columns(frame.index) if listed.get(name) != values]
     return _rows([*levels, *zip(names, columns, strict=True)], len(frame), type(frame))
+
+
+def _series_members(series: Any) -> list[Any]:
+    """Return the values of a Series; with labels, rows as those of the table that ``reset_index`` makes."""
+    values = _column(series)
+    levels = _index_columns(series.index)
+    if not levels:
+        return values
+    name = "value" if series.name is None else _column_name(series.name)
+    if any(name == level for level, _ in levels):
+        name = "value"
+    return _rows([*levels, (name, values)], len(series), type(series))
 
 
 def _index_columns(index: Any) -> list[tuple[str, list[Any]]]:
@@ -312,7 +350,7 @@ _CONVERSIONS: dict[str, Convert] = {
     "pandas.NAType": _none,
     "pandas.NaTType": _none,
     "pandas.Period": str,
-    "pandas.Series": _column,
+    "pandas.Series": _series_members,
     "polars.DataFrame": _polars_rows,
     "polars.Series": _column,
     "pyarrow.RecordBatch": _arrow_rows,
