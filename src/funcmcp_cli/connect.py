@@ -78,6 +78,9 @@ _RECONNECT_SECONDS = 60.0
 """Seconds that a command asks for a task after the connection to its server has broken."""
 
 _RETRY_SECONDS = 0.5
+_ENDPOINTS = ("/mcp", "/runtime/webhooks/mcp")
+"""The paths of endpoints: of most servers, and of Azure's MCP triggers."""
+
 _COMMAND_HOLD_SECONDS = 5.0
 _SUGGESTIONS = 10
 """Names in the message about a name that does not exist."""
@@ -553,20 +556,22 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
 async def _opened(
     client: Client, source: Source, display: ProgressDisplay | None, connection: AsyncExitStack
 ) -> Client:
-    """Return the connected client. A URL without a path is tried with /mcp as well, where most servers listen."""
+    """Return the connected client. A URL without a path is tried with those where most servers listen as well."""
     try:
         return await connection.enter_async_context(client)
     except (MCPError, InvalidResponseError) as error:
         url = urlsplit(source.target)
         if not url.netloc or url.path.strip("/"):
             raise
-        endpoint = replace(source, target=url._replace(path="/mcp").geturl())
-        try:
-            client = await connection.enter_async_context(_client(endpoint, display, None))
-        except (MCPError, ClientError):
-            raise error from None
-        write_line(f"The endpoint is {endpoint.name}.", error=True)
-        return client
+        for path in _ENDPOINTS:
+            endpoint = replace(source, target=url._replace(path=path).geturl())
+            try:
+                client = await connection.enter_async_context(_client(endpoint, display, None))
+            except (MCPError, ClientError):
+                continue
+            write_line(f"The endpoint is {endpoint.name}.", error=True)
+            return client
+        raise error from None
 
 
 def _hold_seconds(source: Source) -> float:

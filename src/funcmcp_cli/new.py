@@ -6,6 +6,7 @@ Azure Functions" (the profile mcp-custom-handler), and the schema of azure.yaml 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from funcmcp import __version__
+from funcmcp._text.files import read_text
 from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -175,6 +180,10 @@ _PLANS: dict[str, _Plan] = {
 }
 _PLANS["none"] = _PLANS["docker"]
 
+_DEPLOYMENT_PAGES = "https://github.com/funcmcp/funcmcp/blob/main/docs/deploy"
+_PAGES = {"aca": "container-apps", "fastapi": "docker"}
+"""The pages about deployments that have another name."""
+
 _ENTRA_LAYERS: dict[str, tuple[str, ...]] = {"http": ("entra",), "self-hosted": ("entra", "entra_self_hosted")}
 """The further layers of a project whose server signs its callers in with Microsoft Entra ID, by its hosting."""
 
@@ -316,11 +325,35 @@ def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str])
         advice.append("Pass the sign-in to the server: MCPServer(..., auth=sign_in()), with sign_in from sign_in.py.")
     if plan.database == "postgres":
         advice.append("Add the database to the server: add_database(mcp), with add_database from database.py.")
-    if "requirements.txt" in unchanged:
-        advice.append(f"requirements.txt needs {' and '.join(plan.requirements)}.")
+    missing = _missing_requirements(folder / "requirements.txt", plan) if "requirements.txt" in unchanged else []
+    if missing:
+        advice.append(f"requirements.txt needs {' and '.join(missing)}.")
     if plan.is_for_functions:
         advice.append("Check the project with: funcmcp doctor")
+    else:
+        page = _PAGES.get(plan.deployments[-1], plan.deployments[-1])
+        advice.append(f"How to deploy it, and who may call it: {_DEPLOYMENT_PAGES}/{page}.md")
     return advice
+
+
+def _missing_requirements(file: Path, plan: _Plan) -> list[str]:
+    """Return the requirements of a plan that a file lacks. The file may have other versions, and more extras."""
+    try:
+        lines = read_text(file).splitlines()
+    except (OSError, UnicodeDecodeError):
+        return plan.requirements
+    extras: dict[str, set[str]] = {}
+    for line in lines:
+        with contextlib.suppress(InvalidRequirement):
+            requirement = Requirement(line.partition(" #")[0].strip())
+            extras.setdefault(canonicalize_name(requirement.name), set()).update(requirement.extras)
+    missing = []
+    for line in plan.requirements:
+        requirement = Requirement(line)
+        name = canonicalize_name(requirement.name)
+        if name not in extras or not requirement.extras <= extras[name]:
+            missing.append(line)
+    return missing
 
 
 def title_of(name: str) -> str:

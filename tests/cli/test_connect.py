@@ -98,15 +98,16 @@ async def test_a_server_without_one_of_the_lists_is_inspected() -> None:
     assert facts["resourceTemplates"] == []
 
 
-@pytest.mark.parametrize("status", [404, 405])
-@pytest.mark.parametrize("path", ["", "/"])
+@pytest.mark.parametrize(
+    ("status", "path", "endpoint"), [(404, "", "/mcp"), (405, "/", "/mcp"), (404, "", "/runtime/webhooks/mcp")]
+)
 async def test_a_url_without_a_path_finds_the_endpoint(
-    status: int, path: str, capsys: pytest.CaptureFixture[str]
+    status: int, path: str, endpoint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answered = handshake_server(lambda exchange: exchange.respond(500))
 
     async def serve(exchange: Exchange) -> None:
-        if exchange.target == "/mcp":
+        if exchange.target == endpoint:
             await answered(exchange)
         else:
             await exchange.respond(status, b"<h1>A site</h1>", kind="text/html")
@@ -115,7 +116,7 @@ async def test_a_url_without_a_path_finds_the_endpoint(
         origin = server.url.removesuffix("/mcp")
         facts, _ = await inspect_server(open_source(origin + path))
     assert facts["server"]["name"] == "scripted"
-    assert capsys.readouterr().err == f"The endpoint is {origin}/mcp.\n"
+    assert capsys.readouterr().err == f"The endpoint is {origin}{endpoint}.\n"
 
 
 @pytest.mark.parametrize("path", ["", "/other"])
@@ -126,4 +127,4 @@ async def test_a_url_at_which_and_below_which_is_no_endpoint_is_named_as_it_was_
             await inspect_server(open_source(url))
         targets = {exchange.target for exchange in server.requests}
     assert str(raised.value).startswith(f"{url} does not answer as an MCP server.")
-    assert targets == ({"/", "/mcp"} if path == "" else {path})
+    assert targets == ({"/", "/mcp", "/runtime/webhooks/mcp"} if path == "" else {path})

@@ -156,3 +156,18 @@ def test_a_dot_adds_the_database_to_a_server(tmp_path: Path) -> None:
     assert not (tmp_path / "tests").exists()
     assert "Add the database to the server: add_database(mcp), with add_database from database.py." in additions.advice
     assert any(line.startswith("requirements.txt needs funcmcp[auth,postgres]>=") for line in additions.advice)
+    (tmp_path / "requirements.txt").write_text(
+        "Funcmcp[auth,postgres,redis]==0.1.0  # ours\n-r other.txt\npsycopg[binary,pool]\n"
+    )
+    additions = add_to(tmp_path, "heroku", "entra", "postgres")
+    assert not any(line.startswith("requirements.txt") for line in additions.advice)
+    assert additions.advice[-1].endswith("docs/deploy/heroku.md")
+
+
+def test_each_platform_has_a_page_about_its_deployment(tmp_path: Path) -> None:
+    for hosting in (*ALL_HOSTINGS, *PLATFORMS):
+        folder = tmp_path / hosting
+        folder.mkdir()
+        (folder / "server.py").write_text(SERVER)
+        page = add_to(folder, hosting).advice[-1].partition("docs/")[2]
+        assert not page or (Path("docs") / page).is_file(), (hosting, page)

@@ -38,6 +38,10 @@ _SERVER_IMPORT = re.compile(rb"\b(?:import|from)\b(?:[^\n\\]|\\\n|\\\r\n)*\b(?:f
 _TRIGGER = re.compile(rb"\.(?:generic_trigger|mcp_?(?:tool|resource|prompt)_?trigger|mcp_tool|orchestration_trigger)\b")
 """Decorators of Azure's MCP triggers and orchestrations, whose app may be imported from another file."""
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
+_REQUIREMENT_IN_LIST = re.compile(
+    r"^\s*(?!keywords\b)[\w.\"-]+\s*=\s*\[.*[\"'](fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ][^\"']*)?[\"']"
+)
+"""Finds a requirement in a list of one line, such as `dependencies = ["fastmcp>=4", "httpx"]`."""
 _REQUIREMENT_FILES = ("requirements*.txt", "pyproject.toml")
 
 
@@ -152,6 +156,8 @@ def read_project(path: Path) -> ProjectFiles:
                 is_source = source.may_have_servers or source.may_have_triggers
                 (project.sources if is_source else project.others).append(source)
     project.notes.extend(_requirement_notes(root))
+    if any(source.may_have_triggers for source in project.sources):
+        project.notes.extend(_missing_requirement_notes(root / "requirements.txt"))
     return project
 
 
@@ -233,6 +239,17 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
+def _missing_requirement_notes(file: Path) -> list[Note]:
+    """Return a note if the requirements of a function app lack funcmcp."""
+    try:
+        text = read_bytes(file, MAX_BYTES).decode("utf-8", "replace")
+    except OSError:  # a missing file; another one has a note already
+        return []
+    if re.search(r"(?m)^\s*funcmcp\b", text):
+        return []
+    return [Note(file.name, 0, "missing", "no funcmcp: add funcmcp-slim[azure]")]
+
+
 def _requirement_notes(root: Path) -> list[Note]:
     """Return a note for each requirement of FastMCP or the official SDK."""
     notes = []
@@ -244,8 +261,9 @@ def _requirement_notes(root: Path) -> list[Note]:
                 notes.append(Note(str(file.relative_to(root)), 0, "missing", f"cannot be read: {error.strerror}"))
                 continue
             for number, line in enumerate(lines, 1):
-                match = _REQUIREMENT.match(line)
+                match = _REQUIREMENT.match(line) or _REQUIREMENT_IN_LIST.match(line)
                 if match:
-                    text = f"the requirement {match[1]}: write funcmcp"
+                    text = f"the requirement {match[1]}: write funcmcp, and add what the project imports itself"
+                    text += " and did not list, such as httpx or starlette"
                     notes.append(Note(str(file.relative_to(root)), number, "missing", text))
     return notes

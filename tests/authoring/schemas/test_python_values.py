@@ -309,6 +309,7 @@ def test_an_annotation_that_json_cannot_carry_is_named_with_its_module(annotatio
     [
         (pd.DataFrame, "(pandas.DataFrame). Use list[dict[str, Any]] and make a DataFrame of it in the function"),
         (pl.DataFrame, "(polars.DataFrame). Use list[dict[str, Any]] and make a DataFrame of it in the function"),
+        (np.float64, "(numpy.float64). Use float"),
         (np.ndarray, "(numpy.ndarray). Use list[float] and make an array of it in the function"),
         (npt.NDArray[np.int64], "(numpy.ndarray). Use list[float] and make an array of it in the function"),
         (pd.Series, "(pandas.Series). Use list[float] and make a Series of it in the function"),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.migrate.plan import plan_migration
+from funcmcp_cli.migrate.project import read_project
 
 SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
 
@@ -87,12 +88,25 @@ def test_links_and_environments_are_left_alone(tmp_path: Path) -> None:
 def test_requirements_are_reported_with_their_lines(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes(SERVER)
     (tmp_path / "requirements.txt").write_text("httpx\nfastmcp>=2.0\n")
-    (tmp_path / "pyproject.toml").write_text('dependencies = [\n    "mcp[cli]>=1.2",\n    "mcp-other",\n]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        'dependencies = [\n    "mcp[cli]>=1.2",\n    "mcp-other",\n]\n'
+        'keywords = ["mcp"]\ndev = ["pytest", "fastmcp[apps]>=4; python_version > \'3\'"]\nother = ["mcp-other"]\n'
+    )
     notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
-    assert [(note.place, note.text) for note in notes] == [
+    assert [(note.place, note.text.partition(",")[0]) for note in notes] == [
         ("pyproject.toml:2", "the requirement mcp: write funcmcp"),
+        ("pyproject.toml:6", "the requirement fastmcp: write funcmcp"),
         ("requirements.txt:2", "the requirement fastmcp: write funcmcp"),
     ]
+
+
+def test_the_missing_requirement_of_a_function_app_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "function_app.py").write_text("import azure.functions as func\n\n@app.mcp_tool()\ndef add(): ...\n")
+    assert not [note for note in read_project(tmp_path).notes if note.file == "requirements.txt"]
+    for text, count in (("azure-functions\n", 1), ("azure-functions\nfuncmcp-slim[azure]\n", 0)):
+        (tmp_path / "requirements.txt").write_text(text)
+        notes = [note for note in read_project(tmp_path).notes if note.file == "requirements.txt"]
+        assert len(notes) == count, text
 
 
 def test_an_empty_folder_and_a_missing_path_are_failures(tmp_path: Path) -> None:

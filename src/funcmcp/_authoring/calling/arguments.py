@@ -139,8 +139,8 @@ def _check_marks(parameter: Parameter, feature: str) -> None:
             if remedy is not None:
                 mark_name = type(mark).__name__.lstrip("_")
                 raise RegistrationError(
-                    f"{_place([parameter.name], feature)} has {mark_name}(...) of {library}, which is not evaluated here: "
-                    f"clients would pass the value. {remedy}"
+                    f"{_place([parameter.name], feature)} has {mark_name}(...) of {library}, which is not evaluated "
+                    f"here: clients would pass the value. {remedy}"
                 )
 
 

@@ -45,6 +45,12 @@ _UNKNOWN_CLASS = re.compile(r"schema for (?:<class '([\w.<>]+)'>|(numpy\.ndarray
 _ROWS = "list[dict[str, Any]] and make a DataFrame of it in the function"
 _NUMBERS = "list[float] and make an array of it in the function"
 _PARAMETER_TYPES = {
+    "numpy.bool": "bool",
+    "numpy.datetime64": "datetime.date or datetime.datetime",
+    "numpy.float32": "float",
+    "numpy.float64": "float",
+    "numpy.int32": "int",
+    "numpy.int64": "int",
     "numpy.ndarray": _NUMBERS,
     "pandas.DataFrame": _ROWS,
     "pandas.Series": "list[float] and make a Series of it in the function",
@@ -52,6 +58,7 @@ _PARAMETER_TYPES = {
     "pandas.Timestamp": "datetime.date or datetime.datetime and make a Timestamp of it in the function",
     "polars.DataFrame": _ROWS,
     "polars.Series": "list[float] and make a Series of it in the function",
+    "starlette.Request": "context: Context, whose http_request has the headers",
 }
 """What to use for a parameter in place of a class of another library."""
 
