@@ -106,11 +106,11 @@ release: .venv/.ready
 	scripts/setup-dist.sh
 	scripts/release.sh $(VERSION)
 
-# distributions/constraints.txt: the version of each dependency with which `make dist` installs the distributions. Of certificates
-# (certifi) the newest are right.
+# distributions/constraints.txt: the version of each dependency with which `make dist` installs the distributions, and the hashes
+# of its files. Of certificates (certifi) the newest are right.
 constraints: .venv/.ready
 	.venv/bin/python scripts/versions.py dependencies | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
-		--no-annotate --no-header --no-emit-package certifi --output-file distributions/constraints.txt -
+		--no-annotate --no-header --no-emit-package certifi --generate-hashes --output-file distributions/constraints.txt -
 
 # Known vulnerabilities of these versions, from PyPI and OSV.
 audit: .venv/.ready

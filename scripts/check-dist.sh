@@ -14,13 +14,14 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 "$tools/check-wheel-contents" --ignore W004 "$target"/funcmcp_slim-*.whl
 "$tools/check-wheel-contents" --ignore W009 "$target"/funcmcp-*.whl
 
-# Installs a distribution with locked versions of its dependencies, and writes their list: install_alone NAME PROJECT
+# Installs a distribution with the constraints of the release, as users do, and writes the list of its dependencies:
+# install_alone NAME PROJECT
 install_alone() {
     local alone=$work/$1/bin/python wheel name
     wheel=$(basename "$target/$1"-*.whl)
     name=${wheel%-py3-none-any.whl}
     "$python" -m venv --without-pip "$work/$1"
-    scripts/install.sh "$alone" --find-links "$target" --constraint distributions/constraints.txt "${1/_/-}==${name#*-}"
+    scripts/install.sh "$alone" --find-links "$target" --require-hashes --constraint "$target/constraints.txt" "${1/_/-}==${name#*-}"
     "$tools/python" scripts/sbom.py "$alone" "$2" "$target/$name.cdx.json"
 }
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -n "$(git status --porcelain)" ]; then
-    echo "Commit the changes of this folder first." >&2
+    echo "Commit the changes of this folder first. What a release that was interrupted has written is discarded with: git restore ." >&2
     exit 1
 fi
 .venv/bin/python -m scripts.release "$1"

@@ -64,7 +64,7 @@ def read_json(text: str) -> dict[str, Any]:
         text = _decoded("--input-json", _contents("--input-json", text.removeprefix("@")))
     try:
         value = json.loads(text, parse_constant=_reject_constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"--input-json is not JSON: {error}. Write it like --input-json '{{\"a\": 1}}'.") from error
     if not isinstance(value, dict):
         raise Failure("--input-json must be an object, like --input-json '{\"a\": 1}'.")

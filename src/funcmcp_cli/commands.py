@@ -154,17 +154,21 @@ def new(
 ) -> None:
     """Make a project with tests in a new folder NAME. It is for Azure Functions; --hosting chooses another platform.
 
-    With . as NAME, add the files for the hosting to the server in this folder. No file is replaced.
+    With . as NAME, add the files for the hosting to the server in this folder. No file is replaced. The exit code is 1
+    if the server in server.py, which is imported, leaves a tool out of its list.
     """
+    from funcmcp_cli.faults import exit_with, faults_of_folder
     from funcmcp_cli.new import add_to, create
 
     if name == ".":
+        faults = faults_of_folder(Path())
         added = add_to(Path(), hosting, auth, database)
         write_line(f"Added: {', '.join(added.written) or 'nothing'}")
         if added.unchanged:
             write_line(f"Not changed: {', '.join(added.unchanged)}")
         for sentence in added.advice:
             write_line(sentence)
+        exit_with(faults)
         return
     folder = create(name, Path.cwd(), hosting, auth, database)
     install = "pip install -r requirements-dev.txt"
@@ -228,13 +232,15 @@ def run(
 
     SIGHUP reloads the code without downtime. If the new code fails, the old code keeps running.
     """
-    from funcmcp_cli.served import served_by
+    from funcmcp_cli.served import ServerInFile, served_by
 
     served = served_by(target, arguments, options, program)
     if served.is_elsewhere:
         check_conflict(options, Conflict.ELSEWHERE, served.is_elsewhere)
     else:
         set_arguments(target, arguments)
+    if isinstance(served, ServerInFile) and served.remark:
+        write_note(served.remark, error=True)
     serve(served, options)
 
 
@@ -590,7 +596,7 @@ async def _warn_of_faults(server: MCPServer) -> None:
     from funcmcp_cli.faults import faults_of
 
     async for fault in faults_of(server):
-        write_note(fault, error=True)
+        write_note(fault, error=True, colour="red")
 
 
 _SHOWN_FILES = 3

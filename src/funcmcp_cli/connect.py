@@ -43,6 +43,7 @@ from funcmcp_cli.failure import Failure
 from funcmcp_cli.faults import faults_of
 from funcmcp_cli.home_folder import home_folder
 from funcmcp_cli.json_values import as_object
+from funcmcp_cli.other_targets import advice_about_file
 from funcmcp_cli.output import write_line
 from funcmcp_cli.server_log import log_lines
 from funcmcp_cli.server_stderr import ServerStderr
@@ -184,7 +185,10 @@ def _server_of_file(
 
 def is_servers_file(target: str) -> bool:
     """Return whether a target is the configuration file of an MCP client."""
-    return target.endswith((".json", ".toml")) and Path(target).is_file()
+    file = Path(target)
+    if file.suffix not in (".json", ".toml") or file.name == "host.json" or not file.is_file():
+        return False
+    return not advice_about_file(file, target)
 
 
 def user_sign_in() -> SignIn:
@@ -351,7 +355,7 @@ async def read_resource(source: Source, uri: str) -> ReadResourceResult:
     with ProgressDisplay(verbose=source.verbose) as display:
         async with _connected(source, display) as (client, faults, _):
             if "resources" not in client.capabilities:
-                raise Failure(f"{client.server_info.get('name')} has no resources.")
+                raise Failure(f"{visible_line(str(client.server_info.get('name')))} has no resources.")
             _reject_faulty(faults, "resource", uri)
             try:
                 return await client.read_resource(uri)

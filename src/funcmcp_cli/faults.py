@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+import typer
+
 from funcmcp import RegistrationError
 from funcmcp._protocol.revisions import NEWEST, REVISIONS
 from funcmcp._server.handlers.lists import encoded_definition
 from funcmcp._serving.composition import runtime_of
+from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from funcmcp import MCPServer
     from funcmcp._server.dispatch import Server
@@ -52,7 +56,24 @@ def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
 def write_faults(faults: Iterable[Fault]) -> None:
     """Write a line on stderr for each feature that is left out."""
     for fault in faults:
-        write_line(fault, error=True)
+        write_line(fault, error=True, colour="red")
+
+
+def exit_with(faults: Sequence[Fault]) -> None:
+    """Write a line on stderr for each feature that is left out, and exit with 1 if there is one."""
+    write_faults(faults)
+    if faults:
+        raise typer.Exit(1)
+
+
+def faults_of_folder(folder: Path) -> list[Fault]:
+    """Return the features of the server in a folder that cannot be described; none if it cannot be imported."""
+    from funcmcp_cli.targets import load  # noqa: PLC0415 - few commands import the code of a folder
+
+    try:
+        return list(faults_in(load(str(folder))))
+    except Failure:
+        return []
 
 
 def faults_in(server: MCPServer) -> Iterator[Fault]:

@@ -168,7 +168,7 @@ _PLANS: dict[str, _Plan] = {
     "fastapi": _Plan(
         (*_CONTAINER, "fastapi"),
         deployments=("fastapi", "docker"),
-        command=("sh", "-c", "exec uvicorn main:app --host $FUNCMCP_HOST --port $PORT"),
+        command=("sh", "-c", "exec uvicorn main:app --host $FUNCMCP_HOST --port $PORT --timeout-graceful-shutdown 7"),
     ),
     "heroku": _Plan(("base", "plain", "heroku"), deployments=("heroku",)),
     "lambda": _Plan(("base", "plain", "lambda"), deployments=("lambda",)),

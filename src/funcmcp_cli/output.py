@@ -39,18 +39,19 @@ def write_if_possible(text: object, *, error: bool = False, colour: str | None =
         write_line(text, error=error, colour=colour)
 
 
-def write_note(text: object, *, error: bool = False, level: int | None = None) -> None:
+def write_note(text: object, *, error: bool = False, level: int | None = None, colour: str | None = None) -> None:
     """Write a line about a server that goes on even if nobody can read it. If the log is JSON, it is a record.
 
     Args:
         text: The line.
         error: Whether it belongs on stderr.
         level: The level of the record. By default it is that of a warning if the line belongs on stderr.
+        colour: The colour of the line. It shows on a terminal only.
     """
     if level is None:
         level = logging.WARNING if error else logging.INFO
     if not log_if_json(text, level):
-        write_if_possible(text, error=error)
+        write_if_possible(text, error=error, colour=colour)
 
 
 def write_server_failure(failure: Exception) -> None:

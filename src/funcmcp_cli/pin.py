@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from funcmcp._text.listing import counted
-from funcmcp._text.visible import hidden_in
+from funcmcp._text.replacing import replacement_of
+from funcmcp._text.visible import hidden_in, visible_line
 from funcmcp_cli.commands import Bearer, Headers, SignsIn, app, examples
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.output import write_line
 from funcmcp_cli.program_options import ProgramOptions, program_of
-from funcmcp_cli.replacing import replacement_of
 from funcmcp_cli.server_options import with_options
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ async def _content_of(source: Source) -> dict[str, Any]:
 
 def _print_change(change: Change) -> None:
     """Print what differs: the lines of the definitions as JSON, in which hidden characters are escapes."""
-    write_line(f"{change.word}: {change.subject}")
+    write_line(f"{change.word}: {visible_line(change.subject)}")
     before, after = _lines_of(change.pinned), _lines_of(change.current)
     if change.word == "changed":
         for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:

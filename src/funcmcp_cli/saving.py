@@ -7,14 +7,17 @@ without control characters, and a file that exists is never replaced.
 from __future__ import annotations
 
 import mimetypes
+import os
 import re
 from base64 import b64decode
+from contextlib import suppress
 from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from funcmcp._protocol.content_blocks import MEDIA_TYPES, type_of
+from funcmcp._text.replacing import replacement_of
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_object
 
@@ -81,17 +84,12 @@ def _write(folder: Path, name: str, media_type: Any, contents: bytes) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         for number in count(1):
             file = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}")
-            try:
-                stream = file.open("xb")
-            except FileExistsError:
+            if os.path.lexists(file):
                 continue
-            try:
-                with stream:
-                    stream.write(contents)
-            except OSError:
-                file.unlink()
-                raise
-            return file
+            with suppress(FileExistsError), replacement_of(file) as draft:
+                draft.write_bytes(contents)
+                file.open("xb").close()  # another command may have taken the name in the meantime
+                return file
     except OSError as error:
         raise Failure(f"--save: {error.filename or folder} cannot be written: {error.strerror}.") from error
     raise AssertionError("count() has no end")

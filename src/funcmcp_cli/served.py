@@ -16,6 +16,7 @@ import typer
 from funcmcp._upstreams.bridged import bridge_to
 from funcmcp_cli.connect import Source, client_target, is_command, is_servers_file, open_source, user_sign_in
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.other_targets import remark_about_functions
 from funcmcp_cli.output import write_server_failure
 from funcmcp_cli.program_options import program_of
 from funcmcp_cli.server_options import Conflict, check_conflict
@@ -65,6 +66,14 @@ class ServerInFile:
     def root(self) -> Path:
         """The folder from which the module is imported."""
         return find(self.target).root
+
+    @property
+    def remark(self) -> str:
+        """A sentence if the folder of the module has more to serve than its server, or ""."""
+        try:
+            return remark_about_functions(self.root)
+        except Failure:  # the target does not exist, which `load` says
+            return ""
 
     def load(self) -> MCPServer:
         """Import the module, and return its server."""

@@ -174,7 +174,7 @@ def print_contents(result: Mapping[str, Any], folder: Path | None, *, as_json: b
 
 def _print_entry(entry: Mapping[str, Any]) -> None:
     if "text" in entry or sys.stdout.isatty():
-        _print_text(text_of({"type": "resource", "resource": entry}))
+        _print_text(_shown({"type": "resource", "resource": entry}))
     else:
         write_bytes(bytes_of(entry))
 
@@ -185,7 +185,7 @@ def print_messages(result: Mapping[str, Any], *, as_json: bool) -> None:
         write_json(result)
         return
     for message in map(as_object, as_list(result.get("messages"))):
-        write_text(f"{message.get('role')}: {text_of(as_object(message.get('content')))}")
+        write_text(f"{visible_line(str(message.get('role')))}: {_shown(as_object(message.get('content')))}")
 
 
 def print_result(result: Mapping[str, Any], folder: Path | None, *, as_json: bool) -> None:
@@ -207,9 +207,15 @@ def print_result(result: Mapping[str, Any], folder: Path | None, *, as_json: boo
         _print_value(result["structuredContent"])
     for block in blocks:
         if is_error:
-            write_text(text_of(block), error=True)
+            write_text(_shown(block), error=True)
         else:
-            _print_text(text_of(block))
+            _print_text(_shown(block))
+
+
+def _shown(block: Mapping[str, Any]) -> str:
+    """Return the text of a content block. What is said about an image, a link or a file stays in its line."""
+    is_text = block.get("type") == "text" or "text" in as_object(block.get("resource"))
+    return text_of(block) if is_text else visible_line(text_of(block))
 
 
 def _save(blocks: Sequence[Mapping[str, Any]], folder: Path | None) -> bool:

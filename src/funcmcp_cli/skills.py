@@ -68,12 +68,13 @@ def skills(  # noqa: PLR0913 - one for each option of the command
 
 async def _list(source: Source) -> list[Skill]:
     """Return the skills that a server lists."""
+    from funcmcp._text.visible import visible_line
     from funcmcp_cli.connect import connected
 
     async with connected(source) as client:
         listed = await client.list_skills()
         if not listed:
-            raise Failure(f"{client.server_info.get('name')} lists no skills.")
+            raise Failure(f"{visible_line(str(client.server_info.get('name')))} lists no skills.")
         return listed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import sys
 import time
 import traceback
@@ -17,6 +18,12 @@ from funcmcp import MCPServer
 from funcmcp._app.launch import imported_by_command
 from funcmcp._serving.composition import runtime_of
 from funcmcp_cli.failure import Failure
+from funcmcp_cli.other_targets import (
+    advice_about_address,
+    advice_about_application,
+    advice_about_file,
+    advice_about_folder,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -41,7 +48,12 @@ _OTHER_SERVERS = ("FastMCP", "MCPServer", "Server")
 
 _IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
 _PROJECT_FILES = ("server.py", "function_app.py")
+_A_SERVER = "mcp = MCPServer('name')."
 _A_TARGET = "Pass a file, such as server.py, or a module, such as shop.server."
+_HOST_FILE = "host.json"
+_DOCUMENTS = {".cjs", ".dxt", ".ipynb", ".js", ".json", ".mcpb", ".mjs", ".toml", ".ts"}
+"""The suffixes of files that are not modules, though the name of a module could end so."""
+
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|[^/]*\\")
 """The beginning of a path with backslashes."""
 
@@ -88,23 +100,36 @@ def find(target: str) -> Target:
     if _looks_like_url(target):
         raise Failure(f"{target} looks like the endpoint of a running server. Write it as http://{target}.")
     text, attribute = _split(target)
-    if text.endswith(".ipynb"):
-        raise Failure(f"{text} is a notebook. Save its code as a Python file: jupyter nbconvert --to script {text}")
-    if Path(text).is_dir():
-        text = _project_file(text)
-    elif not text.endswith(".py") and "/" not in text:
+    text = _file_or_module(text)
+    if not text.endswith(".py") and "/" not in text:
         return Target(text, Path.cwd(), text, attribute, None)
     file = Path(text).resolve()
     if not file.is_file():
-        raise Failure(f"{text} does not exist. {_similar_file(file)}")
+        url = advice_about_address(target)
+        raise Failure(f"{text} does not exist. {f'Did you mean {url}?' if url else _similar_file(file)}")
     if file.suffix != ".py":
-        raise Failure(f"{text} is not a Python file. {_A_TARGET}")
+        raise Failure(advice_about_file(file, text) or f"{text} is not a Python file. {_A_TARGET}")
     root = file.parent
     parts = [file.stem]
     while (root / "__init__.py").is_file():  # a module of a package is imported by its full name, for relative imports
         parts.insert(0, root.name)
         root = root.parent
     return Target(text, root, ".".join(parts), attribute, file)
+
+
+def _file_or_module(text: str) -> str:
+    """Return the file of a folder's server, or the file or module itself. Raise Failure if it can't have a server."""
+    path = Path(text)
+    folder = function_app_in(text)
+    if folder is not None:
+        raise Failure(f"{text} is a function app. Serve it with: funcmcp host {folder}")
+    if path.name == _HOST_FILE and path.is_file():
+        path = path.parent
+    if path.is_dir():
+        return _project_file(str(path))
+    if path.suffix in _DOCUMENTS and path.is_file():
+        raise Failure(advice_about_file(path, text) or _advice_about_servers(text))
+    return text
 
 
 def _similar_file(file: Path) -> str:
@@ -132,17 +157,29 @@ def _project_file(folder: str) -> str:
             return str(file)
     from funcmcp_host.app_folders import apps_below, choice_of  # noqa: PLC0415 - only for an error
 
-    advice = choice_of(Path(folder), apps_below(Path(folder)))
+    advice = choice_of(Path(folder), apps_below(Path(folder))) or advice_about_folder(Path(folder))
     if not advice and any(Path(folder).glob("*.py")):
         advice = "Pass the file in it that has the server."
     advice = advice or "Pass the file of the server, or make a project: funcmcp new NAME"
     raise Failure(f"{folder} is a folder without server.py. {advice}")
 
 
+def _advice_about_servers(file: str) -> str:
+    """Return how to use the configuration file of a client where one server is required."""
+    command = shlex.join(["funcmcp", "run", str(Path(file).resolve()), "--stdio"])
+    return f"{file} is a configuration file, and may name many servers. Pass the command that serves them: '{command}'"
+
+
 def function_app_in(target: str) -> Path | None:
-    """Return the folder of a function app that is made without funcmcp; None if the target is something else."""
+    """Return the folder of a function app that is made without funcmcp; None if the target is something else.
+
+    Args:
+        target: The folder, or its host.json or function_app.py.
+    """
     folder = Path(target)
-    if not (folder / "host.json").is_file() or (folder / "server.py").is_file():
+    if folder.name in (_HOST_FILE, _PROJECT_FILES[1]):
+        folder = folder.parent
+    if not (folder / _HOST_FILE).is_file() or (folder / "server.py").is_file():
         return None
     file = folder / "function_app.py"
     if not file.is_file():
@@ -295,19 +332,27 @@ def _line(file: Path, number: int | None) -> str:
 def _server_in(module: ModuleType, target: Target) -> MCPServer:
     """Return the server in a module that a target names, or the only one that no other one there mounts."""
     servers = {name: value for name, value in vars(module).items() if isinstance(value, MCPServer)}
-    targets = ", ".join(f"{target.text}:{name}" for name in servers)
     if target.attribute is not None:
-        if target.attribute in servers:
-            return servers[target.attribute]
-        problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
-        advice = f"Use {targets}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
-        raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
+        return _server_with_name(target.attribute, servers, module, target)
     if servers:
         return _only(_unmounted(servers), target)
     for name, value in vars(module).items():
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
-    raise Failure(f"{target.text} has no server. {_advice_about_other(module, target) or _advice_about_app(module)}")
+    advice = _advice_about_other(module, target) or advice_about_application(module, sys.modules, target.text)
+    raise Failure(f"{target.text} has no server. {advice or 'Make one at the top level: ' + _A_SERVER}")
+
+
+def _server_with_name(name: str, servers: dict[str, MCPServer], module: ModuleType, target: Target) -> MCPServer:
+    """Return the server that has a name in a module."""
+    if name in servers:
+        return servers[name]
+    problem = "is not an MCPServer" if hasattr(module, name) else "does not exist"
+    if servers:
+        advice = f"Use {', '.join(f'{target.text}:{other}' for other in servers)}."
+    else:
+        advice = advice_about_application(module, sys.modules, target.text)
+    raise Failure(f"{target.text}:{name} {problem}. {advice or 'Make a server at the top level: ' + _A_SERVER}")
 
 
 def _advice_about_other(module: ModuleType, target: Target) -> str | None:
@@ -321,16 +366,6 @@ def _advice_about_other(module: ModuleType, target: Target) -> str | None:
                     f"or move it to funcmcp: funcmcp migrate {target.text}"
                 )
     return None
-
-
-def _advice_about_app(module: ModuleType) -> str:
-    """Return how a module without a server gets one; for a FastAPI application, which calls serve its routes."""
-    fastapi = sys.modules.get("fastapi")
-    if fastapi is not None:
-        for name, value in vars(module).items():
-            if isinstance(value, fastapi.FastAPI):
-                return f"Make tools of the routes of {name}: mcp = MCPServer('name'), then mcp.tools_from_asgi({name})."
-    return "Make one at the top level: mcp = MCPServer('name')."
 
 
 def _unmounted(servers: dict[str, MCPServer]) -> dict[str, MCPServer]:

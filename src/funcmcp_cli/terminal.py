@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from funcmcp._text.visible import visible
+from funcmcp._text.visible import visible, visible_line
 from funcmcp_cli.arguments import read_value
 from funcmcp_cli.console import SafeConsole, ask, confirm
 from funcmcp_cli.failure import Failure
@@ -67,7 +67,7 @@ class ProgressDisplay:
         message = update.message or ""
         if self._verbose:
             total = "" if update.total is None else f"/{update.total}"
-            write_line(f"progress: {update.progress}{total} {message}".rstrip(), error=True)
+            _write_note(f"progress: {update.progress}{total} {message}")
             return
         if self._bar_id is None:
             self._bar_id = self._bar.add_task("")
@@ -85,7 +85,7 @@ class ProgressDisplay:
         text = state.status_message or state.status.replace("_", " ")
         if self._verbose:
             message = "" if _is_in_outcome(state) else state.status_message or ""
-            write_line(f"task: {state.status} {message}".rstrip(), error=True)
+            _write_note(f"task: {state.status} {message}")
         elif self.shows_progress and self._follows_task:
             if self._task_line_id is None:
                 self._task_line_id = self._task_line.add_task("")
@@ -106,7 +106,12 @@ class ProgressDisplay:
 
     def show_log(self, message: LogMessage) -> None:
         """Show a log message as a line."""
-        write_line(f"{message.level}: {message.data}", error=True)
+        _write_note(f"{message.level}: {message.data}")
+
+
+def _write_note(text: str) -> None:
+    """Write a note of the server. Further lines of its text are indented, so that none of them looks like a note."""
+    write_line(text.rstrip().replace("\n", "\n    "), error=True)
 
 
 def _is_in_outcome(state: Task) -> bool:
@@ -145,7 +150,7 @@ async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ask_for_result(params: Mapping[str, Any]) -> dict[str, Any]:
     if params.get("mode") == "url":
-        write_line(params.get("url"), error=True)
+        write_line(visible_line(str(params.get("url"))), error=True)
         if confirm("Have you opened it?"):
             return {"action": "accept"}
         return {"action": "decline"}
@@ -170,6 +175,7 @@ def _ask_for_field(name: str, field: Mapping[str, Any], *, required: bool) -> An
     label = str(field.get("title") or name)
     if "description" in field:
         label += f" ({field['description']})"
+    label = visible_line(label)
     if field.get("type") == "boolean":
         default = field.get("default")
         return confirm(label, default=default if isinstance(default, bool) else None)

@@ -473,7 +473,7 @@ def test_an_option_that_would_have_no_effect_later_can_not_be_set(name: str, val
 async def test_a_cell_of_a_notebook_may_run_again() -> None:
     mcp = MCPServer("Notebook")
     cell = "@mcp.tool\ndef double(x: int) -> int:\n    return {} * x\n"
-    for factor, source in enumerate(["/tmp/ipykernel_1/2.py", "<ipython-input-3-a>", "/tmp/ipykernel_1/4.py"], 2):
+    for factor, source in enumerate(["ipykernel_1/2.py", "<ipython-input-3-a>", "<command-4>"], 2):
         exec(compile(cell.format(factor), source, "exec"), {"mcp": mcp})
         assert (await mcp.call_tool("double", {"x": 5})).structured_content == {"result": factor * 5}
     mcp.remove_tool("double")

@@ -57,6 +57,11 @@ def test_both_describe_the_same_project(member: str) -> None:
     assert FULL[member] == SLIM[member]
 
 
+def test_both_have_the_licence() -> None:
+    copy = ROOT / "distributions" / "funcmcp" / "LICENSE"
+    assert copy.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_links_of_the_readme_work_on_every_site_and_lead_to_files() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^\]]+\]: (\S+)$", text, re.MULTILINE)

@@ -1,7 +1,8 @@
-"""How many Python functions a call runs. Their number is the same on every machine, unlike the time of the call."""
+"""How many functions and timers a call needs. The numbers are the same on all machines, unlike the time of the call."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -89,3 +90,28 @@ async def test_a_call_runs_no_more_functions_and_modules_than_before(era: str) -
     modules = modules_in(calls)
     text = f"{len(calls)} calls in {len(modules)} modules. At most {CALLS} in {MODULES} are allowed.\n"
     assert (len(calls) <= CALLS, len(modules) <= MODULES) == (True, True), text + "\n".join(map(str, calls))
+
+
+@pytest.mark.parametrize("era", [HANDSHAKE, PER_REQUEST])
+async def test_a_call_that_waits_starts_one_timer(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time limit, its comments and its watch for a disconnect share the timer."""
+    app = MCPServer("Shop")
+
+    @app.tool
+    async def add(a: int, b: int) -> int:
+        await asyncio.sleep(0)
+        return a + b
+
+    body, headers = await call(app, era)
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+    call_at = loop.call_at
+
+    def recording(*arguments: Any, **options: Any) -> asyncio.TimerHandle:
+        timers.append(call_at(*arguments, **options))
+        return timers[-1]
+
+    monkeypatch.setattr(loop, "call_at", recording)
+    _, end = await post(app, body, headers)
+    assert json.loads(end["body"])["result"]["structuredContent"] == {"result": 3}
+    assert [timer.cancelled() for timer in timers] == [True]

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+import typer
 
+import funcmcp_cli.client_commands
+import funcmcp_cli.install.command
+import funcmcp_cli.install.discover  # noqa: F401 - they add their commands
+from funcmcp_cli.commands import app
 from funcmcp_cli.habits import correction_of
 from tests.cli.processes import FUNCMCP, funcmcp, running
 
@@ -103,6 +108,33 @@ def test_a_habit_that_serves(mistake: dict[str, Any], tmp_path: Path) -> None:
         assert process.endpoint().endswith("/mcp")
 
 
+ORIGINAL = {
+    "run": "--transport -t --host --port -p --path --log-level -l --no-banner --python --with --project --reload "
+    "--with-requirements --skip-source --skip-env --reload-dir --stateless --module -m --server-spec",
+    "inspect": "--server-spec --format -f --output -o --python --with --project --with-requirements --skip-env",
+    "discover": "--source --json",
+    "call": "--server-spec --target --command --transport -t --prompt --input-json --json --timeout --auth",
+    "install": "--server-spec --name -n --with-editable --with --env -e --env-file --python --with-requirements "
+    "--project --config-path --workspace --copy --env-var -v -f",
+}
+"""By command, the options of FastMCP 4.2.3 and of the official SDK 2.3.0. Ours has the same name."""
+
+ORIGINAL_COMMANDS = "auth call dev discover generate-cli inspect install list login logout project run version whoami"
+
+
+def test_each_command_and_option_of_the_originals_is_taken_or_answered() -> None:
+    command = typer.main.get_command(app)
+    ours: dict[str, Any] = command.commands  # type: ignore[attr-defined] # a group of commands
+    unanswered = [name for name in ORIGINAL_COMMANDS.split() if name not in ours and correction_of([name]) is None]
+    for name, text in ORIGINAL.items():
+        taken = {option for parameter in ours[name].params for option in parameter.opts}
+        for option in text.split():
+            answer = correction_of([name, "server.py", option])
+            if (option in taken) == (answer is not None):
+                unanswered.append(f"{name} {option}")
+    assert not unanswered
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -117,7 +149,7 @@ def test_a_habit_that_serves(mistake: dict[str, Any], tmp_path: Path) -> None:
             "No such option: --with. Start the command with uv: uv run --with PACKAGE funcmcp run server.py.",
         ),
         (["run", "server.py", "--", "--transport=http"], None),
-        (["inspect", "server.py", "-t"], None),
+        (["inspect", "server.py", "--calls", "a.json"], None),
         (["--version"], None),
         ([], None),
     ],

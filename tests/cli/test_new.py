@@ -655,3 +655,10 @@ def test_a_full_disk_is_an_error_without_a_stack_trace(tmp_path: Path) -> None:
     assert "cannot be written: File too large." in process.stderr
     assert "Traceback" not in process.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["server.py"]
+
+
+def test_a_dot_names_the_tools_that_the_server_leaves_out(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(f"{SERVER}\n\n@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n")
+    result = funcmcp("new", ".", "--hosting", "systemd", folder=tmp_path)
+    assert (result.returncode, "server.service" in result.stdout) == (1, True)
+    assert result.stderr.startswith("The tool bad is left out of the list. Correct it: ")

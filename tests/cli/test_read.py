@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp_cli.show import print_messages, print_result
 from tests.cli.forking import funcmcp, running
 from tests.cli.processes import FUNCMCP, environment
 from tests.patience import PATIENCE
@@ -133,3 +134,10 @@ def test_what_can_not_be_read_is_one_clear_line(
 def test_a_server_that_has_none_says_so_in_one_line(folder: Path, command: str, line: str) -> None:
     ended = funcmcp(command, "same.py", "x:y", folder=folder)
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{line}\n")
+
+
+def test_what_is_said_about_a_block_stays_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    link = {"type": "resource_link", "uri": "a\nb", "name": "n"}
+    print_messages({"messages": [{"role": "user\nx", "content": link}]}, as_json=False)
+    print_result({"content": [link, {"type": "text", "text": "one\ntwo"}]}, None, as_json=False)
+    assert capsys.readouterr().out == "user\\nx: [link a\\nb]\n[link a\\nb]\none\ntwo\n"

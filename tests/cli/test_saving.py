@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.saving import save_block
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def resource(uri: str, **members: Any) -> dict[str, Any]:
@@ -87,4 +85,17 @@ def test_a_file_that_is_not_written_whole_is_removed(tmp_path: Path) -> None:
     finally:
         resource_limits.setrlimit(resource_limits.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_is_interrupted_leaves_no_half_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Path, _: bytes) -> None:
+        self.write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_block(resource("x://a/b.txt"), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -106,7 +106,7 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "notes.txt/x",
             "notes.txt/x does not exist. Pass a file, such as server.py, or a module, such as shop.server.",
         ),
-        ("odd", "odd is a folder without server.py. Pass the file in it that has the server."),
+        ("odd", "odd is a folder without server.py. Did you mean odd/pathlib.py?"),
         (
             "nope",
             f"The module 'nope' {NOT_INSTALLED}",

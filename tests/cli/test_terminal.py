@@ -30,10 +30,10 @@ def test_progress_and_log_messages_are_lines_if_verbose(capsys: pytest.CaptureFi
         assert display.shows_progress
         display.show_progress(ProgressUpdate(1, 3, "one"))
         display.show_progress(ProgressUpdate(2.5))
-        display.show_log(LogMessage("info", "hello\x1b[2J"))
+        display.show_log(LogMessage("info", "hello\x1b[2J\ninfo: two\n"))
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "progress: 1/3 one\nprogress: 2.5\ninfo: hello\\x1b[2J\n"
+    assert captured.err == "progress: 1/3 one\nprogress: 2.5\ninfo: hello\\x1b[2J\n    info: two\n"
 
 
 def test_progress_is_not_asked_for_without_a_terminal() -> None:

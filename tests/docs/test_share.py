@@ -33,6 +33,8 @@ def run(tmp_path: Path) -> Callable[[str], str]:
     folder.mkdir()
     (folder / "server.py").write_text(server)
     (folder / "pyproject.toml").write_text(project)
+    (readme,) = blocks("md")
+    (folder / "README.md").write_text(readme)
 
     def run_in_folder(command: str) -> str:
         program, *arguments = shlex.split(command)

@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
+import tarfile
 import tomllib
 from email.parser import HeaderParser
 from pathlib import Path
@@ -23,6 +25,7 @@ from tests.requirements import require
 pytestmark = pytest.mark.slow("Distributions are built twice, and installed.")
 
 ROOT = Path(__file__).parents[2]
+CONSTRAINTS = ROOT / "distributions" / "constraints.txt"
 SECONDS = 500
 VERSION = "7.8.9"
 CHANGELOG = """# Changelog
@@ -39,6 +42,7 @@ CHANGELOG = """# Changelog
 """
 FILES = {
     "SHA256SUMS",
+    "constraints.txt",
     "simple/index.html",
     "simple/funcmcp/index.html",
     "simple/funcmcp-slim/index.html",
@@ -140,6 +144,44 @@ def test_pages_of_the_index_have_links_with_digests(built: Path) -> None:
             assert hashlib.sha256(file.read_bytes()).hexdigest() == digest
 
 
+def locked(constraints: Path) -> dict[str, set[str]]:
+    """Return the pins of a file of constraints, with their hashes."""
+    entries = constraints.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    words = [entry.partition(" --hash=")[::2] for entry in entries]
+    return {pin.strip(): set(hashes.replace("--hash=", "").split()) for pin, hashes in words}
+
+
+def test_each_constraint_has_a_hash_and_the_distributions_have_theirs(built: Path) -> None:
+    pins = locked(built / "constraints.txt")
+    assert [pin for pin, hashes in pins.items() if not hashes] == []
+    sums = digests(built)
+    for name in ("funcmcp", "funcmcp_slim"):
+        files = [f"{name}-{VERSION}{ending}" for ending in ("-py3-none-any.whl", ".tar.gz")]
+        assert pins.pop(f"{canonicalize_name(name)}=={VERSION}") == {f"sha256:{sums[file]}" for file in files}
+    assert pins == locked(CONSTRAINTS)
+
+
+def test_both_wheels_have_the_readme_and_the_licence(built: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    for name in ("funcmcp", "funcmcp_slim"):
+        with ZipFile(built / f"{name}-{VERSION}-py3-none-any.whl") as wheel:
+            information = f"{name}-{VERSION}.dist-info"
+            assert wheel.read(f"{information}/METADATA").decode().endswith(f"\n\n{readme}")
+            assert wheel.read(f"{information}/licenses/LICENSE").decode() == licence
+
+
+def test_the_source_archive_gives_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    with tarfile.open(built / f"funcmcp-{VERSION}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = tmp_path / f"funcmcp-{VERSION}"
+    epoch = run(built.parent, "git", "log", "-1", "--format=%ct").strip()
+    command = (sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", "out")
+    run(source, *command, SOURCE_DATE_EPOCH=epoch)
+    wheel = f"funcmcp-{VERSION}-py3-none-any.whl"
+    assert (source / "out" / wheel).read_bytes() == (built / wheel).read_bytes()
+
+
 def bill_of_materials(built: Path, name: str) -> dict[str, Any]:
     """Return the CycloneDX document of a distribution."""
     document: dict[str, Any] = json.loads((built / f"{name}-{VERSION}.cdx.json").read_text(encoding="utf-8"))
@@ -168,11 +210,10 @@ def test_the_bill_of_materials_has_what_the_wheel_requires(built: Path, name: st
 
 
 def test_the_versions_are_the_locked_ones(built: Path) -> None:
-    lines = (ROOT / "distributions" / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    locked = {line.partition(" ;")[0] for line in lines if not line.startswith("#")}
+    versions = {pin.partition(" ;")[0] for pin in locked(CONSTRAINTS)}
     components = bill_of_materials(built, "funcmcp")["components"]
     others = [each for each in components if not each["name"].startswith("funcmcp")]
-    assert {f"{canonicalize_name(each['name'])}=={each['version']}" for each in others} <= locked
+    assert {f"{canonicalize_name(each['name'])}=={each['version']}" for each in others} <= versions
 
 
 def test_no_path_of_the_machine_is_in_a_bill_of_materials(built: Path) -> None:
@@ -183,9 +224,7 @@ def test_no_path_of_the_machine_is_in_a_bill_of_materials(built: Path) -> None:
 
 
 def test_each_dependency_is_locked_in_a_version_that_it_allows() -> None:
-    lines = (ROOT / "distributions" / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    locked = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    versions = {(each.name, str(each.specifier).removeprefix("==")) for each in locked}
+    versions = {(each.name, str(each.specifier).removeprefix("==")) for each in map(Requirement, locked(CONSTRAINTS))}
     for path in ("pyproject.toml", "distributions/funcmcp/pyproject.toml"):
         project = tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]
         lists = [project["dependencies"], *project["optional-dependencies"].values()]

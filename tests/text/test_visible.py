@@ -10,7 +10,7 @@ import pytest
 from funcmcp import MCPError
 from funcmcp._client.errors import AuthenticationError
 from funcmcp._page import page
-from funcmcp._text.visible import UNSAFE, visible, visible_line
+from funcmcp._text.visible import UNSAFE, hidden_in, visible, visible_line
 
 pytestmark = pytest.mark.every_python("Python's own SQLite, dataclasses, JSON or character tables decide it.")
 
@@ -56,3 +56,9 @@ def test_the_page_escapes_the_same_characters() -> None:
 def test_errors_of_a_server_are_escaped() -> None:
     assert str(MCPError(-32000, "a\x1b[2Jb\U000e0041")) == "a\\x1b[2Jb\\U000e0041"
     assert "\x1b" not in str(AuthenticationError(401, "Bearer \x1b[2J\u202e"))
+
+
+def test_a_sentence_about_hidden_characters_is_one_line() -> None:
+    (name, text) = hidden_in("The tool a\nb", {"c\nd\x1b": "\x1b"})
+    assert name == "The tool a\\nb has hidden characters in a name in the definition: U+001B."
+    assert text == "The tool a\\nb has hidden characters in c\\nd\\x1b: U+001B."

@@ -212,6 +212,7 @@ class DirectCalls:
         for method_of_list, features in self._unguarded_routes.lists.items():
             features.view = server.view
             features.filters = server.list_filters
+            features.left_out = server.routes.lists[method_of_list].left_out  # each is logged once
             if server.provided is not None:
                 features.provided = server.routes.lists[method_of_list].provided
         return self._unguarded_routes

@@ -20,7 +20,6 @@ import asyncio
 import difflib
 import json
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ from funcmcp._protocol import headers as header_names
 from funcmcp._protocol.errors import ClientError
 from funcmcp._protocol.methods import FEATURE_LISTS, repeating_headers
 from funcmcp._state.outage import Outage
+from funcmcp._text.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,7 +238,7 @@ class Cassette:
                 ordered += not call.is_free
         except OSError as error:
             raise CassetteError(f"There is no cassette {file}: {error.strerror}.") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise CassetteError(f"{file} is not a cassette: {one_line(error, 200)}") from None
         return cassette
 
@@ -250,14 +250,8 @@ class Cassette:
         if self._secrets.names:
             content["secrets"] = list(self._secrets.names)
         text = json.dumps({**content, "calls": calls}, indent=2, ensure_ascii=False)
-        temporary = self.path.with_name(f"{self.path.name}.tmp")
-        try:
-            temporary.write_text(text + "\n", encoding="utf-8")
-            temporary.replace(self.path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        with replacement_of(self.path) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
 
     @property
     def unplayed(self) -> list[str]:

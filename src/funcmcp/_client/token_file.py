@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from funcmcp._objects.public_names import public
 from funcmcp._state.seal import KEY_BYTES, KeyRing, require_cipher
 from funcmcp._text.files import read_bytes
+from funcmcp._text.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -168,15 +169,8 @@ class TokenFile:
 
     def _write(self, entries: dict[str, Any]) -> None:
         """Write the file in one step."""
-        new = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-                json.dump(entries, stream, indent=1)
-            new.replace(self._path)
-        except OSError:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise
+        with replacement_of(self._path, mode=0o600) as draft:
+            draft.write_text(json.dumps(entries, indent=1), encoding="utf-8")
         self._version = None
 
     async def _key_ring(self, *, is_writing: bool) -> KeyRing | None:

@@ -64,8 +64,8 @@ def hidden_in(subject: str, definition: Any) -> Iterator[str]:
         if characters:
             names = [f"U+{ord(character):04X}" for character in characters[:_SHOWN]]
             more = " and others" if len(characters) > _SHOWN else ""
-            where = f" in {place}" if place else ""
-            yield f"{subject} has hidden characters{where}: {', '.join(names)}{more}."
+            where = f" in {visible_line(place)}" if place else ""
+            yield f"{visible_line(subject)} has hidden characters{where}: {', '.join(names)}{more}."
 
 
 def _texts_in(value: Any, place: str) -> Iterator[tuple[str, str]]:

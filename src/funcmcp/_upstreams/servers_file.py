@@ -142,6 +142,8 @@ def _parsed(file: Path) -> Mapping[str, Any]:
         raise ServersFileError(f"{file} is not UTF-8.") from error
     except OSError as error:
         raise ServersFileError(f"{file} can't be read: {error.strerror}.") from error
+    except RecursionError as error:
+        raise ServersFileError(f"{file} is nested too deeply.") from error
     except ValueError as error:
         raise ServersFileError(f"{file}, {error}.") from error
     if not isinstance(value, dict):

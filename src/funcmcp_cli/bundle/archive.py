@@ -19,9 +19,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from funcmcp._text.replacing import replacement_of
 from funcmcp_cli.doctor.ignore_file import excluding_line
 from funcmcp_cli.failure import Failure
-from funcmcp_cli.replacing import replacement_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,10 @@ MAX_BYTES = 1024 * 1024 * 1024
 """Bytes of all files of a bundle, unpacked."""
 
 _CHUNK = 1024 * 1024
+_EARLIER = "-earlier"
+_DRAFT_SECONDS = 3600
+_RANDOM = 8
+"""Characters that tempfile puts behind a prefix."""
 _FIRST_TIME = 315_619_200
 """1980-01-02, the time of files in a bundle if SOURCE_DATE_EPOCH is not set. Zip files have no earlier times."""
 
@@ -51,8 +55,11 @@ _LEFT_OUT = (
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
 """What zipfile raises for an archive that is damaged."""
 
-_BAD_NAME = re.compile(r'[\x00-\x1f<>:"|?*\\]|[. ](/|$)')
-"""Characters that a file on Windows can't have in its name, and names that it changes."""
+_BAD_NAME = re.compile(r'[\x00-\x1f<>:"|?*\\\ud800-\udfff]|[. ](/|$)')
+"""Characters that a file on Windows can't have in its name, names that it changes, and bytes that are not UTF-8."""
+
+_MAX_PARTS = 100
+"""Folders in each other, and the file. Paths of many more exhaust the stack."""
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -69,19 +76,21 @@ def files_in(folder: Path, exclude: Sequence[str]) -> dict[str, Path]:
         if file.is_file():
             texts.append(file.read_text(encoding="utf-8", errors="replace"))
     chosen: dict[str, Path] = {}
-    for path in _walk(folder):
+    for path in _walk(folder, _MAX_PARTS):
         name = path.relative_to(folder).as_posix()
         if not any(excluding_line(text, name) for text in texts):
             chosen[name] = path
     return dict(sorted(chosen.items()))
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, max_parts: int) -> Iterator[Path]:
+    if not max_parts:
+        raise Failure(f"{folder} is too deep: a bundle has at most {_MAX_PARTS} folders in each other.")
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or any(fnmatchcase(path.name.lower(), pattern) for pattern in _LEFT_OUT):
             continue
         if path.is_dir() and not (path / "pyvenv.cfg").exists():
-            yield from _walk(path)
+            yield from _walk(path, max_parts - 1)
         elif path.is_file():
             yield path
 
@@ -101,6 +110,14 @@ def write_bundle(file: Path, files: Mapping[str, Path], texts: Mapping[str, str]
         raise Failure(
             f"The bundle would have more than {MAX_FILES:,} files or 1 GiB. List unneeded files in .mcpbignore."
         )
+    names: set[str] = set()
+    for name in sorted({*files, *texts}):
+        if not _is_safe(name) or name.casefold() in names:
+            raise Failure(
+                f"A bundle can't have the file {name!r}: not every system can, or it has another file of this name. "
+                "Rename it, or list it in .mcpbignore."
+            )
+        names.add(name.casefold())
     date = time.gmtime(_seconds_of_files())[:6]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -135,6 +152,8 @@ def read_bundle(file: Path) -> tuple[bytes, list[str]]:
         Failure: The file is not a bundle, or is larger than the limits.
     """
     try:
+        if file.exists() and not file.is_file():  # a FIFO blocks
+            raise Failure(f"{file} is not a bundle (.mcpb): it is not a regular file.")
         with zipfile.ZipFile(file) as archive:
             entries = _checked(archive, file)
             if MANIFEST not in entries:
@@ -158,6 +177,7 @@ def unpack(file: Path, folder: Path) -> None:
     draft: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(folder)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         with zipfile.ZipFile(file) as archive:
             room = MAX_BYTES
@@ -182,11 +202,26 @@ def unpack(file: Path, folder: Path) -> None:
 def _replace(draft: Path, folder: Path) -> None:
     """Give a draft the name of a folder, whose earlier contents are removed."""
     draft.chmod(0o755)
-    earlier = draft.with_name(f"{draft.name}-earlier")
-    if folder.exists():
-        folder.rename(earlier)
-    draft.rename(folder)
+    earlier = draft.with_name(f"{draft.name}{_EARLIER}")
+    try:
+        if folder.exists():
+            folder.rename(earlier)
+        draft.rename(folder)
+    except BaseException:  # also at Ctrl+C and SIGTERM
+        if earlier.exists() and not folder.exists():
+            earlier.rename(folder)
+        raise
     shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed have left beside a folder. A new draft may be of one that still runs."""
+    prefix = f".{folder.name}-"
+    for path in folder.parent.iterdir():
+        name = path.name.removesuffix(_EARLIER)
+        is_draft = name.startswith(prefix) and len(name) == len(prefix) + _RANDOM
+        if is_draft and path.lstat().st_mtime < time.time() - _DRAFT_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, zipfile.ZipInfo]:
@@ -221,7 +256,7 @@ def _is_safe(name: str) -> bool:
     """Return whether a name stays in the folder and is one file on every system."""
     parts = PurePosixPath(name).parts
     return (
-        bool(parts)
+        0 < len(parts) <= _MAX_PARTS
         and "/".join(parts) == name
         and not name.startswith("/")
         and not _BAD_NAME.search(name)

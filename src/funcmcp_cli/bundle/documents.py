@@ -1,7 +1,6 @@
-"""What describes a server to others: the manifest of its bundle, its entry for a registry, and what starts it.
+"""What describes a server in its bundle: the manifest, and what starts the server.
 
-Sources: modelcontextprotocol/mcpb, MANIFEST.md and mcpb-manifest-v0.4.schema.json; modelcontextprotocol/registry,
-server.schema.json of 2025-12-11 and "Official Registry Requirements".
+Sources: modelcontextprotocol/mcpb, MANIFEST.md, mcpb-manifest-v0.4.schema.json and src/node/validate.ts.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -28,14 +26,15 @@ if TYPE_CHECKING:
 START = "start_server.py"
 """The file in a bundle that starts the server. Clients that do not use the manifest's command run it with uv."""
 
-REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
+"""Hosts of repositories, and their names in a registry."""
 
-_MAX_DESCRIPTION = 100
-_REGISTRY_NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
+_EMAIL = re.compile(r"(?!.*\.\.)[A-Za-z0-9_'+-][A-Za-z0-9_'+.-]*(?<!\.)@[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z]{2,}")
+"""Addresses that the validator of @anthropic-ai/mcpb takes."""
+
 _PLATFORMS = ["darwin", "linux", "win32"]
 _SOURCE_LABELS = ("source", "source code", "repository", "github")
-_SOURCES = {"github.com": "github", "gitlab.com": "gitlab"}
 
 
 class Description(NamedTuple):
@@ -47,7 +46,7 @@ class Description(NamedTuple):
         version: The version.
         text: What the server is for.
         author: Members of the author: name, and perhaps email.
-        urls: URLs by their labels in lower case, such as "source".
+        urls: URLs of web pages by their labels in lower case, such as "source".
     """
 
     name: str
@@ -73,20 +72,30 @@ def describe(project: Project, server: MCPServer, info: ServerInfo, version: str
         _first_of(table.get("version"), chosen.version, version),
         _first_of(table.get("description"), chosen.description, info.description, title),
         _author(project),
-        {str(label).lower(): str(url) for label, url in as_object(table.get("urls")).items()},
+        {str(label).lower(): str(url) for label, url in as_object(table.get("urls")).items() if is_web_url(str(url))},
     )
 
 
 def _first_of(*texts: Any) -> str:
     """Return the first text that is not empty."""
-    return next((str(text) for text in texts if text), "")
+    return next((text for text in (str(text or "").strip() for text in texts) if text), "")
+
+
+def is_web_url(text: str) -> bool:
+    """Return whether a text is the URL of a page: with http or https, a host, and without spaces."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"\s", text)
+    except ValueError:
+        return False
 
 
 def _author(project: Project) -> dict[str, str]:
     """Return the author's name, perhaps with an email address."""
     for person in map(as_object, as_list(project.metadata.get("authors"))):
         if person.get("name"):
-            return {key: str(person[key]) for key in ("name", "email") if key in person}
+            email = str(person.get("email", ""))
+            return {"name": str(person["name"])} | ({"email": email} if _EMAIL.fullmatch(email) else {})
     if project.options.author:
         return {"name": project.options.author}
     raise Failure(
@@ -108,8 +117,6 @@ def manifest_for(
     """
     settings = project.options.settings
     env = {setting.variable: f"${{user_config.{setting.key}}}" for setting in settings}
-    urls = description.urls
-    source = _source(urls)
     python = project.metadata.get("requires-python")
     manifest: dict[str, Any] = {
         "manifest_version": "0.4",
@@ -118,10 +125,7 @@ def manifest_for(
         "version": description.version,
         "description": description.text,
         "author": dict(description.author),
-        "repository": {"type": "git", "url": source} if source else None,
-        "homepage": _first(urls, "homepage"),
-        "documentation": _first(urls, "documentation", "docs"),
-        "support": _first(urls, "issues", "support", "bug tracker"),
+        **_pages(description.urls),
         "icon": project.options.icon or None,
         "server": {
             "type": "uv",
@@ -144,6 +148,18 @@ def manifest_for(
     return {name: value for name, value in manifest.items() if value is not None}
 
 
+def _pages(urls: Mapping[str, str]) -> dict[str, Any]:
+    source = source_of(urls)
+    privacy = first_url(urls, "privacy", "privacy policy")
+    return {
+        "repository": {"type": "git", "url": source} if source else None,
+        "homepage": first_url(urls, "homepage"),
+        "documentation": first_url(urls, "documentation", "docs"),
+        "support": first_url(urls, "issues", "support", "bug tracker"),
+        "privacy_policies": [privacy] if privacy else None,
+    }
+
+
 def _tool(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, **({"description": tool.description} if tool.description else {})}
 
@@ -162,99 +178,16 @@ def _user_config(setting: Setting) -> dict[str, Any]:
     return value
 
 
-def registry_entry(project: Project, description: Description, sha256: str, *, title: str) -> dict[str, Any] | None:
-    """Return the entry for a registry (server.json). Return None if the server has no name there.
-
-    Args:
-        project: The project.
-        description: The server in words.
-        sha256: The hash of the bundle.
-        title: The server's title.
-
-    Raises:
-        Failure: The name is not that of a registry, or nothing says where the server is.
-    """
-    options = project.options
-    source = _source(description.urls)
-    name = options.registry_name or _name_of_repository(source, description.name)
-    if not name:
-        return None
-    if not _REGISTRY_NAME.fullmatch(name):
-        raise Failure(f"{name!r} is not a valid registry name. Write registry-name = 'io.github.OWNER/NAME'.")
-    variables = [_variable(setting) for setting in options.settings]
-    packages = []
-    if description.name in as_object(project.metadata.get("scripts")):
-        packages.append({
-            "registryType": "pypi",
-            "identifier": description.name,
-            "version": description.version,
-            "runtimeHint": "uvx",
-            "transport": {"type": "stdio"},
-            "environmentVariables": variables,
-        })  # fmt: skip
-    if options.download_url:
-        packages.append({
-            "registryType": "mcpb",
-            "identifier": options.download_url.replace("{version}", description.version),
-            "version": description.version,
-            "fileSha256": sha256,
-            "transport": {"type": "stdio"},
-            "environmentVariables": variables,
-        })  # fmt: skip
-    if not packages and not options.remote_url:
-        return None
-    entry: dict[str, Any] = {
-        "$schema": REGISTRY_SCHEMA,
-        "name": name,
-        "title": textwrap.shorten(title, _MAX_DESCRIPTION, placeholder="..."),
-        "description": textwrap.shorten(description.text, _MAX_DESCRIPTION, placeholder="..."),
-        "version": description.version,
-        "websiteUrl": _first(description.urls, "homepage"),
-        "repository": _repository(source),
-        "packages": packages or None,
-        "remotes": [{"type": "streamable-http", "url": options.remote_url}] if options.remote_url else None,
-    }
-    return {name: value for name, value in entry.items() if value is not None}
-
-
-def _variable(setting: Setting) -> dict[str, Any]:
-    kind = "filepath" if setting.type in {"file", "directory"} else setting.type
-    value: dict[str, Any] = {
-        "name": setting.variable,
-        "description": setting.description or setting.title or f"The environment variable {setting.variable}.",
-        "format": kind,
-        "isRequired": setting.required,
-        "isSecret": setting.secret,
-    }
-    default = setting.default
-    if default is not None and "${" not in str(default):  # clients replace ${HOME} in the manifest of a bundle only
-        value["default"] = default if isinstance(default, str) else json.dumps(default)
-    if setting.choices:
-        value["choices"] = list(setting.choices)
-    return value
-
-
-def _repository(source: str | None) -> dict[str, Any] | None:
-    kind = _SOURCES.get(urlsplit(source or "").hostname or "")
-    return {"url": source, "source": kind} if kind else None
-
-
-def _name_of_repository(source: str | None, name: str) -> str:
-    """Return the name that the official registry gives to servers of a repository on GitHub, or ""."""
-    parts = urlsplit(source or "")
-    owner = parts.path.strip("/").partition("/")[0]
-    return f"io.github.{owner}/{name}" if parts.hostname == "github.com" and owner else ""
-
-
-def _source(urls: Mapping[str, str]) -> str | None:
+def source_of(urls: Mapping[str, str]) -> str | None:
     """Return the URL of the repository: also the home page, if it is on a host of repositories."""
     labels: tuple[str, ...] = _SOURCE_LABELS
-    if urlsplit(urls.get("homepage", "")).hostname in _SOURCES:
+    if urlsplit(urls.get("homepage", "")).hostname in SOURCES:
         labels = (*labels, "homepage")
-    return _first(urls, *labels)
+    return first_url(urls, *labels)
 
 
-def _first(urls: Mapping[str, str], *labels: str) -> str | None:
+def first_url(urls: Mapping[str, str], *labels: str) -> str | None:
+    """Return the first of the URLs with these labels."""
     return next((urls[label] for label in labels if label in urls), None)
 
 

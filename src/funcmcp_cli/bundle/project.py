@@ -5,6 +5,8 @@ Sources: "Writing your pyproject.toml" and PEP 621 (the table [project]), PEP 72
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import tomllib
 from dataclasses import dataclass, fields
@@ -231,7 +233,7 @@ def _text(file: Path) -> str:
 def _toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Failure(f"{file} is not valid TOML: {error}.") from error
 
 
@@ -242,7 +244,7 @@ def _options(document: Mapping[str, Any], file: Path) -> BundleOptions:
     for key, value in table.items():
         _check_name(key, BundleOptions, file, _TABLE)
         if key == "settings":
-            values["settings"] = tuple(_setting(name, entry, file) for name, entry in as_object(value).items())
+            values["settings"] = _settings(as_object(value), file)
         elif key == "exclude":
             values["exclude"] = tuple(str(pattern) for pattern in as_list(value))
         elif isinstance(value, str):
@@ -250,6 +252,17 @@ def _options(document: Mapping[str, Any], file: Path) -> BundleOptions:
         else:
             raise Failure(f"{file}: {key} of {_TABLE} must be a text.")
     return BundleOptions(**values)
+
+
+def _settings(table: Mapping[str, Any], file: Path) -> tuple[Setting, ...]:
+    """Return the settings of a table; raise Failure if two names differ only in case: a manifest has them as one."""
+    settings = tuple(_setting(name, entry, file) for name, entry in table.items())
+    variables: dict[str, str] = {}
+    for setting in settings:
+        other = variables.setdefault(setting.key, setting.variable)
+        if other != setting.variable:
+            raise Failure(f"{file}: {other} and {setting.variable} in {_TABLE} settings differ only in case.")
+    return settings
 
 
 def _setting(variable: str, value: Any, file: Path) -> Setting:
@@ -262,13 +275,17 @@ def _setting(variable: str, value: Any, file: Path) -> Setting:
         _check_name(key, Setting, file, place)
         if key in _MEMBERS and not isinstance(member, _MEMBERS[key]):
             raise Failure(f"{file}: {key} of {place} must be {_WORDS[_MEMBERS[key]]}.")
-    _check_default(value, file, place)
-    choices = tuple(str(choice) for choice in value.get("choices", []))
+    choices = tuple(map(_choice, value.get("choices", [])))
+    _check_default(value, choices, file, place)
     return Setting(variable, **{**value, "choices": choices})
 
 
-def _check_default(setting: dict[str, Any], file: Path, place: str) -> None:
-    """Raise Failure if the type of a setting is unknown, or its default does not fit it or is secret."""
+def _choice(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _check_default(setting: dict[str, Any], choices: tuple[str, ...], file: Path, place: str) -> None:
+    """Raise Failure if the type of a setting is unknown, or its default does not fit it, is no choice or is secret."""
     kind, default, is_secret = setting.get("type", "string"), setting.get("default"), setting.get("secret")
     if kind not in _TYPES:
         raise Failure(f"{file}: type of {place} must be one of {', '.join(_TYPES)}.")
@@ -278,11 +295,13 @@ def _check_default(setting: dict[str, Any], file: Path, place: str) -> None:
         raise Failure(f"{file}: {place} is secret, so it has no default: everybody who has the bundle could read it.")
     if default is not None and not _fits(default, kind):
         raise Failure(f"{file}: default of {place} must be {_WORDS[_TYPES[kind]]}.")
+    if choices and isinstance(default, str) and default not in choices:
+        raise Failure(f"{file}: default of {place} must be one of its choices: {', '.join(choices)}.")
 
 
 def _fits(default: Any, kind: str) -> bool:
     if kind == "number":
-        return isinstance(default, int | float) and not isinstance(default, bool)
+        return isinstance(default, int | float) and not isinstance(default, bool) and math.isfinite(default)
     return isinstance(default, _TYPES[kind])
 
 

@@ -146,7 +146,7 @@ def _azd_environment(folder: Path) -> Mapping[str, str]:
     """Return the values of the default environment of azd; nothing if there is none."""
     try:
         config = json.loads(text_of_file(folder / ".azure" / "config.json") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     name = config.get("defaultEnvironment") if isinstance(config, dict) else None
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):

@@ -102,7 +102,7 @@ def open_bundle(target: str) -> Bundle:
         raise Failure(f"{file} has manifest version {version!r}. Supported versions are 0.1 and later, below 1.")
     platforms = as_list(as_object(manifest.get("compatibility")).get("platforms"))
     if platforms and sys.platform not in platforms:
-        raise Failure(f"{file} is for {', '.join(map(str, platforms))}, and this machine is {sys.platform}.")
+        raise Failure(f"{file} is for {_line(', '.join(map(str, platforms)))}, and this machine is {sys.platform}.")
     folder = _bundles(sys.platform, os.environ, home_folder()) / slug(str(manifest.get("name", "")))
     return Bundle(file, folder, manifest, frozenset(names))
 
@@ -148,7 +148,7 @@ def server_in(bundle: Bundle, name: str | None, env: Sequence[str]) -> ServerDes
         if not keys:
             arguments += _argument(bundle, template, values)
     if missing:
-        options = " ".join(f"--env {key}=..." for key in dict.fromkeys(missing))
+        options = " ".join(f"--env {_line(key)}=..." for key in dict.fromkeys(missing))
         raise Failure(f"{bundle.file.name} needs settings of its user. Pass {options}")
     command = (_program(bundle, _filled(str(config.get("command", "")), values)), *arguments)
     entry_name = checked_name(name or slug(str(bundle.manifest.get("name", ""))))
@@ -251,5 +251,5 @@ def _program(bundle: Bundle, command: str) -> str:
         return str(Path(sys.executable).absolute())
     program = uv_program() if command == "uv" else shutil.which(command)
     if program is None:
-        raise Failure(f"{bundle.file.name} runs {command}, which is not on PATH. Install it first.")
+        raise Failure(f"{bundle.file.name} runs {_line(command)}, which is not on PATH. Install it first.")
     return str(Path(program).absolute())

@@ -126,6 +126,8 @@ def install(  # noqa: PLR0913 - one for each option of the command
 
     CLIENT is also mcp-json for a plain mcp.json, or command for the command that starts the server.
     """
+    from funcmcp_cli.faults import exit_with
+
     if client in TEXTS or link:
         _check_no_file(write, dry_run, workspace, file)
     profile = None if client in TEXTS else find_client(client)
@@ -140,11 +142,9 @@ def install(  # noqa: PLR0913 - one for each option of the command
     else:
         server = _for_this_machine(server, profile, workspace, write=write, dry_run=dry_run)
         _add(profile, server, _file(profile, workspace, file), bundle, write=write, dry_run=dry_run)
-    if server.faults:
-        from funcmcp_cli.faults import write_faults
-
-        write_faults(server.faults)
-        raise typer.Exit(1)
+    for note in server.notes:
+        write_line(note, error=True)
+    exit_with(server.faults)
 
 
 def _is_server(client: str) -> bool:
@@ -193,9 +193,10 @@ def _add(
     from funcmcp_cli.install.files import configuration_text
     from funcmcp_cli.install.servers import has_key
 
-    if bundle is not None and write and not dry_run:
-        write_line(bundle.unpack())
     entry = entry_for(client, server)
+    if bundle is not None and write and not dry_run:
+        _merged(client, server, entry, path)  # an invalid file is an error before the bundle is unpacked
+        write_line(bundle.unpack())
     if write or dry_run:
         _write(client, server, entry, path, dry_run=dry_run)
     else:
@@ -300,15 +301,9 @@ def _file(client: ClientProfile, workspace: Path | None, file: Path | None) -> P
 
 
 def _write(client: ClientProfile, server: ServerDescription, entry: Entry, path: Path, *, dry_run: bool) -> None:
-    from funcmcp_cli.install.files import difference, merged_text, read, write
+    from funcmcp_cli.install.files import difference, write
 
-    before = read(path)
-    try:
-        after = merged_text(before, client, server.name, entry)
-    except ValueError as error:
-        raise Failure(
-            f"{path} is not a configuration of {client.title}: {error}. The file is unchanged; correct it first."
-        ) from error
+    before, after = _merged(client, server, entry, path)
     if after == before:
         write_line(f"{path} already has this entry. Nothing was changed.")
         return
@@ -319,3 +314,16 @@ def _write(client: ClientProfile, server: ServerDescription, entry: Entry, path:
     write_line(f"Wrote {server.name} to {path}. {client.next_step}")
     if backup is not None:
         write_line(f"The previous file is {backup}.")
+
+
+def _merged(client: ClientProfile, server: ServerDescription, entry: Entry, path: Path) -> tuple[str, str]:
+    """Return the text of a client's file, and the text with the entry; raise Failure if it is not a configuration."""
+    from funcmcp_cli.install.files import merged_text, read
+
+    before = read(path)
+    try:
+        return before, merged_text(before, client, server.name, entry)
+    except ValueError as error:
+        raise Failure(
+            f"{path} is not a configuration of {client.title}: {error}. The file is unchanged; correct it first."
+        ) from error

@@ -114,7 +114,10 @@ def _read(client: ClientProfile, file: Path) -> Any:
 
     text = read(file).removeprefix("\ufeff")
     if client.format == "toml":
-        return tomllib.loads(text)
+        try:
+            return tomllib.loads(text)
+        except RecursionError as error:
+            raise ValueError("the values are nested too deeply") from error
     return parse(text, comments=client.has_comments).value if text.strip() else {}
 
 

@@ -35,6 +35,7 @@ class ServerDescription:
         headers: Header fields of each request to the URL.
         advice: A sentence about the command that its user should know. Empty if there is none.
         faults: The features that the server leaves out of its lists.
+        notes: Sentences about paths that lead to other files in the folder where a client starts the command.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ServerDescription:
     headers: Mapping[str, str] = field(default_factory=dict)
     advice: str = ""
     faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,8 @@ def write(file: Path, before: str, after: str) -> Path | None:
     """
     target = file.resolve()  # a link to the file stays a link
     temporary = ""
+    backup = None
+    is_written = False
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
@@ -208,13 +210,13 @@ def write(file: Path, before: str, after: str) -> Path | None:
             os.fsync(stream.fileno())
         if read(target) != before:
             raise Failure(f"{file} was changed by another program. Run the command again.")
-        backup = None
         if target.exists():
             Path(temporary).chmod(target.stat().st_mode & ~stat.S_IRWXO)
             backup = target.with_name(f"{target.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.bak")  # noqa: DTZ005 - a name
             os.close(os.open(backup, os.O_CREAT | os.O_EXCL, 0o600))
             shutil.copyfile(target, backup)
         Path(temporary).replace(target)
+        is_written = True
         for old in _backups(target):
             if old != backup:
                 old.unlink()
@@ -223,6 +225,8 @@ def write(file: Path, before: str, after: str) -> Path | None:
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)  # after a success it has the file's name
+        if backup is not None and not is_written:
+            backup.unlink(missing_ok=True)
     return backup
 
 

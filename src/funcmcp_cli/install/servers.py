@@ -23,6 +23,7 @@ from funcmcp_cli.failure import Failure
 from funcmcp_cli.faults import faults_in
 from funcmcp_cli.install.entries import ServerDescription
 from funcmcp_cli.install.packages import Packages
+from funcmcp_cli.install.relative_paths import notes_about_arguments, notes_about_paths
 from funcmcp_cli.targets import MissingModule, find, function_app_in, has_script_metadata, load
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def _server_of_command(
 ) -> ServerDescription:
     """Return the server that a command starts. It is not run."""
     default_name = slug(_name_in(words))
-    return ServerDescription(checked_name(name or default_name), (*words, *arguments), env=variables)
+    notes = tuple(notes_about_arguments((*words[1:], *arguments), variables))
+    return ServerDescription(checked_name(name or default_name), (*words, *arguments), env=variables, notes=notes)
 
 
 def _name_in(words: Sequence[str]) -> str:
@@ -193,7 +195,8 @@ def _server_of_module(
     else:
         command = _command(place.root, runner, "run", text, "--stdio", *server_arguments, packages=packages)
     entry_name = checked_name(name or slug(default_name))
-    return ServerDescription(entry_name, command, env=variables, advice=advice, faults=faults)
+    notes = tuple(notes_about_paths(place, arguments, variables))
+    return ServerDescription(entry_name, command, env=variables, advice=advice, faults=faults, notes=notes)
 
 
 def _runner_for(place: Target, packages: Packages) -> str:

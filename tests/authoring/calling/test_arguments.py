@@ -493,6 +493,16 @@ async def test_lax_tools_take_what_can_be_converted() -> None:
         await given(int, "five", lax=True)
 
 
+async def test_an_empty_text_is_none_in_a_lax_tool_where_no_text_is_valid() -> None:
+    kinds: list[Any] = [bool, date, datetime, Decimal, float, int, time, timedelta, UUID, Annotated[int, Field(ge=3)]]
+    for kind in kinds:
+        assert await given(kind | None, "", lax=True) is None, kind
+    for kind in (str, Literal[""], int | str):
+        assert await given(kind | None, "", lax=True) == "", kind
+    with pytest.raises(ToolError):
+        await given(int | None, "")
+
+
 async def test_a_closed_model_refuses_other_names() -> None:
     class Closed(BaseModel):
         model_config = ConfigDict(extra="forbid")

@@ -6,16 +6,13 @@ import os
 import stat
 import struct
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from funcmcp_cli.bundle import archive
-from funcmcp_cli.bundle.archive import files_in, read_bundle, unpack, write_bundle
+from funcmcp_cli.bundle.archive import MANIFEST, files_in, read_bundle, unpack, write_bundle
 from funcmcp_cli.failure import Failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = [".env", ".git/config", "local.settings.json", "server.pem", "id_rsa", "deep/er/.netrc", "tls/site.key"]
 SECRET += [
@@ -98,6 +95,7 @@ def entry(name: str, mode: int = stat.S_IFREG | 0o644) -> zipfile.ZipInfo:
     [
         "../evil", "a/../../evil", "/etc/evil", "a\\..\\evil", "C:evil", "a//b", "./a", "nul", "a/com1.txt", "a.",
         "a /b", "manifest.json\x00", "Manifest.json", "",
+        pytest.param("a/" * 1500 + "b", id="deep"),
     ],
 )  # fmt: skip
 def test_an_unsafe_or_a_duplicate_path_is_refused(tmp_path: Path, name: str) -> None:
@@ -220,3 +218,54 @@ def test_an_earlier_bundle_stays_if_the_new_one_cannot_be_written(tmp_path: Path
         write_bundle(bundle, {"x": folder}, {"a": "b"})
     assert bundle.read_bytes() == b"earlier"
     assert set(tmp_path.iterdir()) == {bundle, folder}
+
+
+def test_an_interrupted_update_leaves_the_earlier_contents_and_removes_old_drafts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, folder = tmp_path / "a.mcpb", tmp_path / "bundles" / "shop"
+    write_bundle(file, {}, {MANIFEST: "{}"})
+    for name in (".shop-a_345678", ".shop-a_345678-earlier"):  # of processes that were killed
+        (folder.parent / name / "inner").mkdir(parents=True)
+        os.utime(folder.parent / name, (0, 0))
+    for name in (".shop-b_345678", ".shop-two-a_345678"):  # of one that may run, and of another bundle
+        (folder.parent / name).mkdir()
+    remaining = {".shop-b_345678", ".shop-two-a_345678", "shop"}
+    folder.mkdir()
+    (folder / "earlier.txt").write_text("earlier")
+    rename = Path.rename
+
+    def interrupt(self: Path, target: Path) -> Path:
+        if target == folder and self.name.count("-") == 1:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as context:
+        context.setattr(Path, "rename", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            unpack(file, folder)
+    assert [path.name for path in folder.iterdir()] == ["earlier.txt"]
+    assert {path.name for path in folder.parent.iterdir()} == remaining
+    unpack(file, folder)
+    assert [path.name for path in folder.iterdir()] == [MANIFEST]
+    assert {path.name for path in folder.parent.iterdir()} == remaining
+
+
+def test_what_no_client_could_unpack_is_not_packed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for names in (["a:b"], ["con.txt"], ["a\nb"], ["a\udcff"], ["A", "a"], ["Manifest.json"]):
+        with pytest.raises(Failure, match=r"A bundle can't have the file"):
+            write_bundle(tmp_path / "a.mcpb", dict.fromkeys(names, file), {MANIFEST: "{}"})
+    assert list(tmp_path.iterdir()) == [file]
+    deep = tmp_path.joinpath(*["a"] * 101)
+    deep.mkdir(parents=True)
+    with pytest.raises(Failure, match="is too deep"):
+        files_in(tmp_path, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="FIFOs are of Unix")
+def test_a_fifo_is_not_a_bundle(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.mcpb")
+    with pytest.raises(Failure, match="not a regular file"):
+        read_bundle(tmp_path / "a.mcpb")

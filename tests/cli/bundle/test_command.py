@@ -42,6 +42,7 @@ PYPROJECT = """
 [project]
 name = "orders-mcp"
 version = "1.2.0"
+readme = "README.md"
 description = "Look up orders"
 requires-python = ">=3.11"
 authors = [{ name = "Ada" }]
@@ -100,7 +101,8 @@ def test_a_bundle_of_a_project_has_its_files_and_no_others(tmp_path: Path) -> No
     assert written.stdout.startswith("Wrote dist/orders-mcp-1.2.0.mcpb: 7 files, ")
     assert written.stdout.endswith("Wrote dist/server.json for io.github.acme/orders-mcp.\n")
     assert written.stderr == (
-        "The registry looks for this line in README.md: <!-- mcp-name: io.github.acme/orders-mcp -->\n"
+        "For the official registry: The README of the package lacks this line: "
+        "<!-- mcp-name: io.github.acme/orders-mcp -->\n"
     )
     with zipfile.ZipFile(tmp_path / "dist" / "orders-mcp-1.2.0.mcpb") as bundle:
         assert bundle.namelist() == NAMES
@@ -176,8 +178,13 @@ async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> Non
         assert (await client.call_tool("two"))["structuredContent"] == {"result": 2}
 
 
-def test_a_script_with_a_password_in_a_dependency_is_refused(tmp_path: Path) -> None:
-    lines = ["/// script", "dependencies = ['funcmcp', 'rich @ https://ada:pw@a.example/rich.whl']"]
+def test_a_script_with_a_password_in_its_metadata_is_refused(tmp_path: Path) -> None:
+    lines = [
+        "/// script",
+        "dependencies = ['funcmcp']",
+        "[[tool.uv.index]]",
+        "url = 'https://ada:p$w@a.example/simple'",
+    ]
     lines += ["[tool.funcmcp.bundle]", "author = 'Ada'", "///"]
     code = "from funcmcp import MCPServer\n\nmcp = MCPServer('Order Desk')\n"
     (tmp_path / "order-desk.py").write_text("".join(f"# {line}\n" for line in lines) + code)
@@ -222,6 +229,8 @@ def test_a_dependency_that_is_no_requirement_is_refused(tmp_path: Path) -> None:
         (".mcpbignore", "src/\n", "src/orders/server.py is needed, but it is excluded from the bundle."),
         (".gitignore", "pyproject.toml\n", "pyproject.toml is needed, but it is excluded from the bundle."),
         (".gitignore", "icon.png\n", "The icon icon.png is not a file of the project."),
+        ("icon.png", "GIF89a", "The icon icon.png is not a PNG file."),
+        ("pyproject.toml", PYPROJECT.replace("1.2.0", "1.*"), "A registry does not accept the version '1.*'."),
         ("uv.toml", "index = [{ url = 'https://ada:pw@a.example' }]\n", "uv.toml has a URL with a password"),
     ],
 )
@@ -231,6 +240,7 @@ def test_a_bundle_without_what_it_needs_is_refused(tmp_path: Path, name: str, te
     run = funcmcp("bundle", "src/orders/server.py", folder=tmp_path)
     assert run.returncode == 1
     assert message in run.stderr
+    assert not (tmp_path / "dist").exists()
 
 
 async def test_a_new_project_is_bundled_and_starts(tmp_path: Path) -> None:
@@ -238,7 +248,7 @@ async def test_a_new_project_is_bundled_and_starts(tmp_path: Path) -> None:
     assert funcmcp("new", "order-desk", "--hosting", "docker", folder=tmp_path).returncode == 0
     folder = tmp_path / "order-desk"
     written = funcmcp("bundle", folder=folder)
-    assert written.returncode == 0, written.stderr
+    assert (written.returncode, written.stderr) == (0, "")
     entry = json.loads((folder / "dist" / "server.json").read_text())
     assert (entry["name"], entry["packages"][0]["identifier"]) == ("com.example/order-desk", "order-desk")
     variables = {"HOME": str(tmp_path / "home")}
@@ -249,3 +259,13 @@ async def test_a_new_project_is_bundled_and_starts(tmp_path: Path) -> None:
     command = StdioCommand(server["command"], *server["args"], env=in_this_environment({}), cwd="/")
     async with Client(command) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
+
+
+def test_a_tool_that_is_left_out_is_an_error_after_the_bundle(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    with (tmp_path / "src" / "orders" / "server.py").open("a") as file:
+        file.write("\n\n@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n")
+    written = funcmcp("bundle", "src/orders/server.py", folder=tmp_path)
+    assert (written.returncode, written.stdout.startswith("Wrote dist/orders-mcp-1.2.0.mcpb")) == (1, True)
+    assert written.stderr.splitlines()[-1].startswith("The tool bad is left out of the list. Correct it: ")
+    assert written.stderr.count("The tool bad") == 1

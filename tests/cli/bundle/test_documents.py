@@ -1,4 +1,4 @@
-"""The manifest of a bundle and server.json: what a project says is in them, in the form of their schemas."""
+"""The manifest of a bundle: what a project says is in it, in the form of its schema."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPServer, ServerInfo
-from funcmcp_cli.bundle.documents import Description, describe, manifest_for, pyproject_for, registry_entry
+from funcmcp_cli.bundle.documents import Description, describe, manifest_for, pyproject_for
 from funcmcp_cli.bundle.project import BundleOptions, Project, Setting
 from funcmcp_cli.failure import Failure
-from tests.cli.bundle.published import check_registry_entry
 
 INFO = ServerInfo(description="Looks up orders")
 SERVER = MCPServer("Order Desk", info=INFO)
@@ -30,6 +29,7 @@ METADATA: dict[str, Any] = {
         "Source": "https://github.com/acme/orders",
         "Homepage": "https://acme.example",
         "Docs": "https://d.example",
+        "Privacy": "https://acme.example/privacy",
     },
     "scripts": {"orders_mcp": "server:mcp.run"},
 }
@@ -38,11 +38,6 @@ METADATA: dict[str, Any] = {
 def described(metadata: dict[str, Any], **options: Any) -> tuple[Project, Description]:
     project = Project(Path("/project"), metadata, BundleOptions(**options))
     return project, describe(project, SERVER, INFO, "3.0")
-
-
-def entry_for(metadata: dict[str, Any], **options: Any) -> dict[str, Any] | None:
-    project, description = described(metadata, **options)
-    return registry_entry(project, description, "0" * 64, title=description.title)
 
 
 def test_the_manifest_has_what_the_project_says() -> None:
@@ -57,7 +52,7 @@ def test_the_manifest_has_what_the_project_says() -> None:
         "name": "orders_mcp",
         "display_name": "Orders",
         "version": "1.2",
-        "description": METADATA["description"],
+        "description": METADATA["description"].strip(),
         "author": {"name": "Ada", "email": "ada@example.com"},
         "repository": {"type": "git", "url": "https://github.com/acme/orders"},
         "homepage": "https://acme.example",
@@ -68,6 +63,7 @@ def test_the_manifest_has_what_the_project_says() -> None:
         "prompts_generated": True,
         "keywords": ["orders"],
         "license": "MIT",
+        "privacy_policies": ["https://acme.example/privacy"],
         "compatibility": {"platforms": ["darwin", "linux", "win32"], "runtimes": {"python": ">=3.11"}},
         "user_config": {
             "orders_key": {
@@ -89,48 +85,14 @@ def test_the_server_says_what_the_project_does_not() -> None:
         described({"name": "orders"})
 
 
-def test_an_entry_has_a_package_of_pypi_the_bundle_and_the_endpoint() -> None:
-    entry = entry_for(
-        METADATA,
-        registry_name="com.acme/orders",
-        download_url="https://github.com/acme/orders/releases/download/v{version}/orders.mcpb",
-        remote_url="https://orders.example.com/mcp",
-        settings=(KEY, FOLDER, Setting("N", type="number", default=2), Setting("M", choices=("a", "b"))),
-    )
-    assert entry is not None
-    assert (entry["name"], entry["version"]) == ("com.acme/orders", "1.2")
-    assert len(entry["description"]) <= 100
-    assert entry["repository"] == {"url": "https://github.com/acme/orders", "source": "github"}
-    pypi, bundle = entry["packages"]
-    assert (pypi["registryType"], pypi["identifier"], pypi["version"]) == ("pypi", "orders_mcp", "1.2")
-    assert bundle["identifier"] == "https://github.com/acme/orders/releases/download/v1.2/orders.mcpb"
-    assert bundle["fileSha256"] == "0" * 64
-    key, folder, number, mode = pypi["environmentVariables"]
-    assert (key["isSecret"], key["isRequired"], key["description"]) == (True, True, "The key of the API")
-    assert folder["format"] == "filepath"
-    assert "default" not in folder  # only the manifest of a bundle has ${HOME}
-    assert (number["format"], number["default"], mode["choices"]) == ("number", "2", ["a", "b"])
-    assert entry["remotes"] == [{"type": "streamable-http", "url": "https://orders.example.com/mcp"}]
-    check_registry_entry(entry)
-
-
-def test_a_repository_on_github_gives_the_name() -> None:
-    entry = entry_for(METADATA)
-    assert entry is not None
-    assert entry["name"] == "io.github.acme/orders_mcp"
-    assert entry_for({**METADATA, "urls": {"Homepage": "https://github.com/acme/orders"}}) == {
-        **entry,
-        "websiteUrl": "https://github.com/acme/orders",
-    }
-    check_registry_entry(entry)
-
-
-def test_there_is_no_entry_without_a_name_or_a_place() -> None:
-    assert entry_for({**METADATA, "urls": {}}) is None
-    assert entry_for({**METADATA, "scripts": {}}) is None
-    assert entry_for({**METADATA, "urls": {"Source": "https://gitlab.com/a/b"}}) is None
-    with pytest.raises(Failure, match="'orders' is not a valid registry name"):
-        entry_for(METADATA, registry_name="orders")
+def test_addresses_that_a_manifest_does_not_take_are_left_out() -> None:
+    urls = {"Source": "git@github.com:acme/orders.git", "Homepage": "acme.example", "Docs": "https://[d.example"}
+    metadata = {**METADATA, "urls": urls, "authors": [{"name": "Ada", "email": "ada@localhost"}]}
+    project, description = described(metadata, title=" ")
+    manifest = manifest_for(project, description, [], has_prompts=False)
+    assert manifest["author"] == {"name": "Ada"}
+    assert manifest["display_name"] == "Order Desk"
+    assert manifest.keys() & {"repository", "homepage", "documentation"} == set()
 
 
 def test_a_bundle_without_a_pyproject_gets_one() -> None:

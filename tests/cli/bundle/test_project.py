@@ -93,6 +93,7 @@ def test_a_server_without_a_project_is_refused(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[project\n", "is not valid TOML"),
+        pytest.param(f"x = {'[' * 3000}{']' * 3000}\n", "is not valid TOML", id="deep"),
         ("[tool.funcmcp.bundle]\nsetings = {}\n", "unknown option 'setings' in .*. Did you mean settings"),
         ("[tool.funcmcp.bundle]\ntitle = 1\n", "title of .* must be a text"),
         ("[tool.funcmcp.bundle.settings]\n'a b' = {}\n", "'a b' .* is not the name of an environment variable"),
@@ -105,6 +106,9 @@ def test_a_server_without_a_project_is_refused(tmp_path: Path) -> None:
         ("[tool.funcmcp.bundle.settings.A]\nsecret = true\ndefault = 'k'\n", "A.* is secret, so it has no default"),
         ("[tool.funcmcp.bundle.settings.A]\ndefault = 1\n", "default of .* must be a text"),
         ("[tool.funcmcp.bundle.settings.A]\ntype = 'number'\ndefault = true\n", "default of .* must be a number"),
+        ("[tool.funcmcp.bundle.settings.A]\ntype = 'number'\ndefault = nan\n", "default of .* must be a number"),
+        ("[tool.funcmcp.bundle.settings.A]\nchoices = ['x']\ndefault = 'y'\n", "must be one of its choices: x"),
+        ("[tool.funcmcp.bundle.settings]\nKEY = {}\nkey = {}\n", "KEY and key in .* settings differ only in case"),
     ],
 )
 def test_a_wrong_table_is_an_error_that_names_the_place(tmp_path: Path, text: str, message: str) -> None:

@@ -178,3 +178,15 @@ def test_names_of_a_bundle_stay_in_their_line(tmp_path: Path) -> None:
     sentence = open_bundle(bundle(tmp_path, config, **names)).unpack()
     assert sentence.startswith(f"Unpacked a\\nWrote x 1\\x1b[31m by {'b' * 100} to ")
     assert sentence.endswith(" It runs: sh -c 'true\\n\\x1b[2J'")
+    manifests: list[dict[str, Any]] = [
+        {"server": {"mcp_config": {"command": "a\nb"}}},
+        {"server": {"mcp_config": PYTHON}, "compatibility": {"platforms": ["a\nb"]}},
+        {
+            "server": {"mcp_config": {"command": "python", "args": ["${user_config.a\nb}"]}},
+            "user_config": {"a\nb": {"required": True}},
+        },
+    ]
+    for manifest in manifests:
+        path = bundle(tmp_path, manifest.pop("server"), **manifest)
+        with pytest.raises(Failure, match=r"a\\nb"):
+            server_of(path)

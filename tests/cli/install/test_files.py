@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.install.entries import Entry
 from funcmcp_cli.install.files import difference, merged_text, read, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lowest("tomlkit reads and writes TOML.")
 
@@ -195,3 +193,15 @@ def test_a_new_table_has_the_line_ends_of_the_file(before: str) -> None:
     assert merged.startswith(before)
     assert merged.count("\r\n") == merged.count("\n")
     assert 'command = "python"' in merged
+
+
+def test_an_error_leaves_no_backup_beside_an_unchanged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / "mcp.json"
+    file.write_text("old")
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(Failure, match=r"No space left on device\. The file is unchanged"):
+        write(file, "old", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["mcp.json"]

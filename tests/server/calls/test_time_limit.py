@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp import Context, MCPServer
+from funcmcp import Context, MCPServer, ToolError
 from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
 from funcmcp.client import Client
 from funcmcp.tasks import TaskOptions
@@ -125,6 +126,54 @@ async def test_the_error_of_an_extended_call_names_the_extended_time(caplog: pyt
         result = await client.call_tool("job")
     assert result.text == "It did not finish within 0.1 seconds (max_timeout=)."
     assert "job did not finish within 0.1 seconds (max_timeout=)" in caplog.text
+
+
+async def test_only_another_failure_of_a_call_replaces_the_error_of_its_time_limit() -> None:
+    """A call that its time limit cancels may return, raise the cancellation in another form, or fail while it ends."""
+    mcp = MCPServer("limits")
+    limit = "It did not finish within 0.001 seconds (timeout=)."
+    ends: dict[str, tuple[BaseException, str]] = {
+        "cancelled": (asyncio.CancelledError(), limit),
+        "group": (BaseExceptionGroup("both", [asyncio.CancelledError()]), limit),
+        "timed out": (TimeoutError(), limit),
+        "failed": (ToolError("The roll-back failed."), "The roll-back failed."),
+        "failed twice": (ExceptionGroup("both", [ToolError("The roll-back failed.")]), "The roll-back failed."),
+    }
+
+    @mcp.tool(timeout=0.001, max_timeout=PATIENCE)
+    async def job(end: str, context: Context) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await context.extend(PATIENCE)  # too late
+        error, _ = ends[end]
+        raise error
+
+    @mcp.tool(timeout=0.001)
+    async def stubborn() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "done"
+
+    async with Client(mcp) as client:
+        texts = {end: (await client.call_tool("job", {"end": end})).text for end in ends}
+        assert (await client.call_tool("stubborn")).text == limit
+    assert texts == {end: text for end, (_, text) in ends.items()}
+
+
+async def test_a_call_that_is_also_cancelled_from_outside_when_its_time_is_up_is_cancelled() -> None:
+    mcp = MCPServer("limits")
+
+    @mcp.tool(timeout=0.001)
+    async def job() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            calling.cancel()
+            raise
+
+    calling = asyncio.ensure_future(mcp.call_tool("job"))
+    with pytest.raises(asyncio.CancelledError):
+        await calling
 
 
 async def test_a_mounted_tool_extends_the_time_limit_of_the_server_above() -> None:

@@ -391,7 +391,9 @@ async def call_in_thread(
         value = await run(call, kwargs)
     finally:
         is_over = True
-    return await value if inspect.isawaitable(value) else value
+    if type(value) not in BUILT_IN and inspect.isawaitable(value):
+        return await value
+    return value
 
 
 def _file_arguments(plan: Plan) -> list[str]:

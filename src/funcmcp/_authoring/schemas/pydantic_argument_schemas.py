@@ -87,6 +87,9 @@ _MAX_TEXT_VALUES = 250_000
 """The maximum number of values in a text that is read as JSON, counted by its commas and opening brackets. A message
 has the same maximum."""
 
+_WITHOUT_EMPTY_TEXT = frozenset({"bool", "date", "datetime", "decimal", "float", "int", "time", "timedelta", "uuid"})
+"""Kinds of core schemas for which an empty text is never valid."""
+
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ISO_DATETIME = SchemaValidator(core_schema.datetime_schema())
 
@@ -109,7 +112,19 @@ def argument_schema(annotation: Any, place: str, *, lax: bool) -> Node:
     check_argument_types(schema, place)
     definitions = {node["ref"]: node for node in nodes_of(schema) if "ref" in node}
     schema = adapted(schema, partial(_none_if_absent, definitions))
-    return adapted(schema, _lax_argument if lax else _strict_argument)
+    return adapted(adapted(schema, _none_if_empty), _lax_argument) if lax else adapted(schema, _strict_argument)
+
+
+def _none_if_empty(node: Node) -> Node:
+    """Read an empty text as None where a value may be None and no text is valid: clients send it for no value."""
+    value: Node = node["schema"] if node.get("type") == "nullable" else {}
+    if value.get("type") in _WITHOUT_EMPTY_TEXT and not value.get("strict"):
+        return validated_first(_value_of_text, node)
+    return node
+
+
+def _value_of_text(value: Any) -> Any:
+    return None if value == "" else value
 
 
 def _none_if_absent(definitions: Mapping[str, Node], node: Node) -> Node:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
+    from funcmcp._server.calls.alarms import Alarms
     from funcmcp._server.calls.channel import Channel
     from funcmcp._server.calls.feature import CallEnd, Feature, TimeLimit
     from funcmcp._server.calls.route import RoutedRequest
@@ -83,12 +84,13 @@ class HTTPRequestInfo(Protocol):
 
 
 class Deadline(Protocol):
-    """The part of `asyncio.Timeout` that contexts need."""
+    """The end of the time of a call that waits; see `funcmcp._server.calls.time_limit`."""
 
-    def expired(self) -> bool:
-        """Return whether the time is up."""
+    @property
+    def has_passed(self) -> bool:
+        """Whether the time is up."""
 
-    def reschedule(self, when: float | None) -> None:
+    def move(self, when: float) -> None:
         """Change the time at which the time is up, in the clock of the event loop."""
 
 
@@ -97,6 +99,7 @@ class RequestContext:
     """One request, its client, and the channel back to the client.
 
     Attributes:
+        alarms: Call functions when the request has waited for some time; None before `alarms_of` makes them.
         routed: The request with its route and the feature that it names.
         request: The JSON-RPC request.
         client: The client: its revision, capabilities, name and version, and session.
@@ -115,6 +118,7 @@ class RequestContext:
     """
 
     __slots__ = (
+        "alarms",
         "channel",
         "client",
         "deadline",
@@ -142,6 +146,7 @@ class RequestContext:
         self.client: ConnectedClient = client
         self.channel: Channel = channel
         self.http: HTTPRequestInfo | None = http
+        self.alarms: Alarms | None = None
         self.deadline: Deadline | None = None
         self.end: CallEnd | None = None
         self.error: BaseException | None = None
@@ -171,7 +176,7 @@ class RequestContext:
     @property
     def timeout(self) -> TimeoutError | None:
         """The exception with which the call ends because its time is up; None as long as it is not."""
-        if self.deadline is not None and self.deadline.expired():
+        if self.deadline is not None and self.deadline.has_passed:
             return TimeoutError("The time limit of the call has passed.")
         return None if self.outer is None else self.outer.timeout
 
@@ -193,13 +198,18 @@ class RequestContext:
         return self.end if self.outer is None else self.outer.moved_end
 
     def move_end(self, end: CallEnd) -> None:
-        """Change when the time of a call is up that has a time limit, also before it first waits."""
+        """Change when the time of a call is up that has a time limit, also before it first waits.
+
+        Once it is up, nothing changes.
+        """
         if self.outer is not None:
             self.outer.move_end(end)
             return
+        if self.deadline is not None and self.deadline.has_passed:
+            return
         self.end = end
         if self.deadline is not None:
-            self.deadline.reschedule(end.time)
+            self.deadline.move(end.time)
 
     @property
     def feature(self) -> Feature | None:

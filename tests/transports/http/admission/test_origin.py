@@ -83,7 +83,7 @@ def test_no_text_at_all_passes_as_a_foreign_host(text: str) -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:8000", "[::1]:8000", " localhost "]
 )
-@pytest.mark.parametrize("server", [LOOPBACK, "::1"])
+@pytest.mark.parametrize("server", [LOOPBACK, "::1", "localhost"])
 def test_a_loopback_server_answers_to_loopback_names(host: str, server: str) -> None:
     assert refusal(host, server=server) is None
 
@@ -154,6 +154,8 @@ def test_a_server_on_an_address_answers_to_that_address_only() -> None:
 
 def test_a_server_that_does_not_know_its_address_answers_to_listed_names_only() -> None:
     assert refusal("localhost", server=None) == 421
+    assert refusal("localhost", server="shop.example.com") == 421
+    assert refusal("evil.example", server="localhost") == 421
     assert refusal(LISTED, server=None, allowed_hosts=[LISTED]) is None
 
 

@@ -12,6 +12,7 @@ import pytest
 from funcmcp._protocol.errors import ToolError
 from funcmcp._protocol.jsonrpc import Response
 from funcmcp._protocol.replies import Reply
+from funcmcp._server.calls.alarms import Alarms
 from funcmcp._server.connections.conversation import Conversation
 from funcmcp._server.run import Run, RunCancelledError
 from funcmcp._transports.http.status import handshake_response
@@ -167,7 +168,7 @@ async def test_a_client_that_leaves_its_stream_cancels_the_run(disconnected: Any
             stopped.set()
         return ANSWER
 
-    parts = events(await respond(run.wait(work()), channel, DisconnectWatch(run, disconnected)))
+    parts = events(await respond(run.wait(work()), channel, DisconnectWatch(run, disconnected, Alarms())))
     await next_message(parts)
     assert not run.cancelled
     await parts.aclose()  # type: ignore[attr-defined]
@@ -187,12 +188,12 @@ async def test_a_client_that_leaves_before_anything_was_sent_cancels_the_run() -
         return ANSWER
 
     with pytest.raises(RunCancelledError):
-        await respond(run.wait(work()), channel, DisconnectWatch(run, disconnected))
+        await respond(run.wait(work()), channel, DisconnectWatch(run, disconnected, Alarms()))
 
 
 async def test_a_client_that_leaves_after_the_run_is_done_cancels_nothing() -> None:
     channel, run = StreamChannel(None), Run()
-    parts = events(await respond(run.wait(send(channel, 1)), channel, DisconnectWatch(run, stay)))
+    parts = events(await respond(run.wait(send(channel, 1)), channel, DisconnectWatch(run, stay, Alarms())))
     await next_message(parts)
     await asyncio.sleep(0)
     await parts.aclose()  # type: ignore[attr-defined]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from funcmcp._transports.http.admission.origin import is_loopback_origin, is_on_loopback
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from funcmcp._transports.http.admission.cors import CORS
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
     from funcmcp._transports.http.options import HTTPOptions
@@ -29,15 +31,15 @@ class LoopbackPages:
         self._options = options
         self._otherwise = otherwise
 
-    async def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one HTTP request."""
+    def __call__(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+        """Return what to await for the response to an HTTP request."""
         field = request.fields.get(b"origin")
         if field is None or request.is_hosted:
-            return await self._otherwise(request)
+            return self._otherwise(request)
         origin = field.decode("latin-1").strip(" \t")
         if not is_loopback_origin(origin) or not is_on_loopback(request):
-            return await self._otherwise(request)
-        return await self._cors(request)
+            return self._otherwise(request)
+        return self._cors(request)
 
     @cached_property
     def _cors(self) -> CORS:

@@ -1,12 +1,12 @@
 """The checks of Host and Origin, which keep pages of other origins out (DNS rebinding).
 
 How it works: a page can point a *name* of its own at the server's address, but no address at it. So a Host that is the
-address on which the connection was accepted is always allowed, and so are loopback names on a loopback address. Other
-names must be in `HTTPOptions.allowed_hosts`, to which the server adds the host of the URL in its `auth`. No page can
-reach a Unix socket, on which loopback names are allowed, too: local programs use them, and a proxy passes the name of
-the client on. GET and HEAD in HTTP/1.0 may have no Host: health checks of load balancers have none, and every
-browser sends one. An Origin is allowed if it is the server's own (the Host with the scheme's port), a loopback one, or
-in `HTTPOptions.allowed_origins`.
+address on which the connection was accepted is always allowed, and so are loopback names on a loopback address, or on
+``localhost``, as servers of WSGI applications call it. Other names must be in `HTTPOptions.allowed_hosts`, to which the
+server adds the host of the URL in its `auth`. No page can reach a Unix socket, on which loopback names are allowed,
+too: local programs use them, and a proxy passes the name of the client on. GET and HEAD in HTTP/1.0 may have no Host:
+health checks of load balancers have none, and every browser sends one. An Origin is allowed if it is the server's own
+(the Host with the scheme's port), a loopback one, or in `HTTPOptions.allowed_origins`.
 
 Source: "basic/transports, Security Warning" of every revision with HTTP (an invalid Origin is 403);
 RFC 9112 section 3.2 (no Host in HTTP/1.1, or several ones, are 400); RFC 9110 section 15.5.20 (421);
@@ -113,7 +113,7 @@ class OriginCheck:
             return is_loopback(name)
         address = None if server is None else address_of(server)
         if address is None:
-            return False
+            return server is not None and is_loopback(server) and is_loopback(name)
         return address_of(name) == address or (address.is_loopback and is_loopback(name))
 
     def _origin_is_allowed(self, field: bytes, host_field: bytes) -> bool:

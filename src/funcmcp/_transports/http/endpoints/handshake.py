@@ -29,6 +29,7 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
 from funcmcp._protocol.replies import Reply, error_reply
 from funcmcp._protocol.revisions import ASSUMED, NEWEST_OF_AZURE, handshake_revision
+from funcmcp._server.calls.alarms import Alarms, alarms_of
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
@@ -153,12 +154,12 @@ class HandshakeEra:
             reply = self._server.begin(context)
             if isinstance(reply, Waiting):
                 work = _run(context, client.conversation, reply)
-                request_id = message.request.id
+                alarms, request_id = alarms_of(context), message.request.id
                 if self._is_live and client.revision.priming:
                     return await resumable_if_silent(
-                        work, http, checked.accept, request_id=request_id, streams_of=lambda: client.streams
+                        work, http, checked.accept, alarms, request_id=request_id, streams_of=lambda: client.streams
                     )
-                reply = await commenting(work, http, checked.accept, ending=partial(sse.unanswered, request_id))
+                reply = await commenting(work, http, checked.accept, alarms, ending=partial(sse.unanswered, request_id))
             return HttpResponse(200, JSON_HEADERS, reply.body)
         except RunCancelledError:
             return _cancelled(message.request, checked.accept)
@@ -391,7 +392,7 @@ class HandshakeEra:
             return accepted() if has_effect else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
         replies = asyncio.gather(*work, return_exceptions=True)
         ending = partial(_unanswered_batch, request_ids)
-        bodies = _bodies(await commenting(replies, http, checked.accept, ending=ending))
+        bodies = _bodies(await commenting(replies, http, checked.accept, Alarms(), ending=ending))
         return HttpResponse(200, JSON_HEADERS, _array(bodies)) if bodies else accepted()
 
 

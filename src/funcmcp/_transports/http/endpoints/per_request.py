@@ -19,6 +19,7 @@ from funcmcp._protocol.jsonrpc import Notification, Response
 from funcmcp._protocol.methods import METHODS, members_repeated_in, repeating_headers
 from funcmcp._protocol.replies import error_reply
 from funcmcp._protocol.revisions import NEWEST
+from funcmcp._server.calls.alarms import alarms_of
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
@@ -75,9 +76,10 @@ class PerRequestEra:
                 return await self._stream(context, http)
             reply = self._server.begin(context)
             if isinstance(reply, Waiting):
-                answer = DisconnectWatch(Run(), http.disconnected).answer(reply)
+                alarms, run = alarms_of(context), Run()
+                answer = DisconnectWatch(run, http.disconnected, alarms).during(run.wait(reply))
                 ending = partial(sse.unanswered, message.request.id)
-                reply = await commenting(answer, http, checked.accept, ending=ending)
+                reply = await commenting(answer, http, checked.accept, alarms, ending=ending)
             return per_request_response(reply)
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has disconnected and does not read this
@@ -86,7 +88,7 @@ class PerRequestEra:
         run = Run()
         context.channel = channel = StreamChannel(None) if http.can_stream else BufferedChannel()
         work = run.wait(self._server.answer(context))
-        watch = DisconnectWatch(run, http.disconnected)
+        watch = DisconnectWatch(run, http.disconnected, alarms_of(context))
         return await stream_response(
             work, channel, request_id=context.request.id, respond=per_request_response, watch=watch
         )

@@ -6,14 +6,15 @@ Source: 2026-07-28 "basic/transports": a client cancels a request by closing the
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
-    from funcmcp._protocol.replies import Reply
-    from funcmcp._server.run import Run, Waiting
+    from funcmcp._server.calls.alarms import Alarms
+    from funcmcp._server.run import Run
+
+T = TypeVar("T")
 
 WATCH_DELAY = 0.1
 """Seconds for which a request runs unwatched: most requests end sooner than a watch pays off."""
@@ -25,38 +26,31 @@ class DisconnectWatch:
     Args:
         run: The run.
         disconnected: Returns when the client has disconnected.
+        alarms: Begin the watch.
     """
 
-    __slots__ = ("_disconnected", "run")
+    __slots__ = ("_alarms", "_disconnected", "_task", "run")
 
-    def __init__(self, run: Run, disconnected: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, run: Run, disconnected: Callable[[], Awaitable[None]], alarms: Alarms) -> None:
         self.run = run
         self._disconnected = disconnected
+        self._alarms = alarms
+        self._task: asyncio.Task[None] | None = None
 
     async def watch(self) -> None:
         """Wait until the client disconnects, and cancel the run."""
         await self._disconnected()
         self.run.cancel()
 
-    async def answer(self, work: Waiting[Reply]) -> Reply:
-        """Wait for the answer to a request without a stream.
-
-        Raises:
-            RunCancelledError: The client disconnected before.
-        """
-        with self.later():
-            return await self.run.wait(work)
-
-    @contextlib.contextmanager
-    def later(self) -> Iterator[None]:
-        """Watch during a ``with`` block that lasts longer than `WATCH_DELAY`."""
-        tasks: list[asyncio.Task[None]] = []
-        timer = asyncio.get_running_loop().call_later(
-            WATCH_DELAY, lambda: tasks.append(asyncio.ensure_future(self.watch()))
-        )
+    async def during(self, work: Awaitable[T]) -> T:
+        """Await something, and watch if that takes longer than `WATCH_DELAY`."""
+        self._alarms.set(self._begin, WATCH_DELAY)
         try:
-            yield
+            return await work
         finally:
-            timer.cancel()
-            for task in tasks:
-                task.cancel()
+            self._alarms.cancel(self._begin)
+            if self._task is not None:
+                self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self.watch())

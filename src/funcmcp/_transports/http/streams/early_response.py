@@ -1,9 +1,9 @@
 """Early responses: a request without an answer for some time begins its response as an event stream of comments.
 
-How it works: many clients and proxies close a request that gets no byte for 30 to 300 seconds. `commenting` starts a
-timer for a request that waits. When the timer expires, the response begins as an event stream with a comment, and the
-timer starts again. The run continues in the task of the request, and its answer becomes the end of the stream
-(`sse.rest_of_stream`). The answer to a request that is answered sooner is plain JSON, and only the timer is lost.
+How it works: many clients and proxies close a request that gets no byte for 30 to 300 seconds. `commenting` sets
+an alarm for a request that waits. When it is due, the response begins as an event stream with a comment, and the alarm
+is set again. The run continues in the task of the request, and its answer becomes the end of the stream
+(`sse.rest_of_stream`). The answer to a request that is answered sooner is plain JSON, and no comment is sent.
 
 - The client must accept event streams, and the platform must be able to send a part of a response before the exchange
   returns it (`HttpRequest.send_early`). Otherwise nothing is sent.
@@ -28,6 +28,7 @@ from funcmcp._transports.http.streams import sse
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from funcmcp._server.calls.alarms import Alarms
     from funcmcp._transports.http.messages import HttpRequest
     from funcmcp._transports.http.status import Accepts
 
@@ -38,6 +39,7 @@ def commenting(
     work: Awaitable[T],
     http: HttpRequest,
     accept: Accepts,
+    alarms: Alarms,
     *,
     ending: Callable[[], bytes],
     opening: Callable[[], bytes] | None = None,
@@ -48,12 +50,13 @@ def commenting(
         work: The answer to the request, which is not known yet.
         http: The request.
         accept: What the client accepts.
+        alarms: Begin the comments.
         ending: Returns what the stream ends with if the server ends before the work.
         opening: Returns what the stream begins with. None: it begins with the comment.
     """
     if not accept.events or not http.begins_early:
         return work
-    return _EarlyResponse(http, opening).during(work, ending)
+    return _EarlyResponse(http, alarms, opening).during(work, ending)
 
 
 class _EarlyResponse:
@@ -61,36 +64,32 @@ class _EarlyResponse:
 
     Args:
         http: The request.
+        alarms: Begin the comments.
         opening: Returns what the stream begins with.
     """
 
-    __slots__ = ("_http", "_opening", "_sending", "_timer")
+    __slots__ = ("_alarms", "_http", "_opening", "_sending")
 
-    def __init__(self, http: HttpRequest, opening: Callable[[], bytes] | None) -> None:
+    def __init__(self, http: HttpRequest, alarms: Alarms, opening: Callable[[], bytes] | None) -> None:
         self._http = http
+        self._alarms = alarms
         self._opening = opening
         self._sending: asyncio.Task[None] | None = None
-        self._timer = self._start_timer()
 
     async def during(self, work: Awaitable[T], ending: Callable[[], bytes]) -> T:
         """Await the work, and send comments until it ends, or *ending* if this task is cancelled before."""
+        self._alarms.set(self._on_silence, sse.KEEP_ALIVE_SECONDS)
         try:
-            return await self._with_comments(work)
+            try:
+                return await work
+            finally:
+                if self._sending is not None:
+                    await self._end_sending(self._sending)
+                self._alarms.cancel(self._on_silence)
         except asyncio.CancelledError:
             if self._http.has_early_response:
                 await self._http.send_early((), ending())
             raise
-
-    async def _with_comments(self, work: Awaitable[T]) -> T:
-        try:
-            return await work
-        finally:
-            self._timer.cancel()
-            if self._sending is not None:
-                await self._end_sending(self._sending)
-
-    def _start_timer(self) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(sse.KEEP_ALIVE_SECONDS, self._on_silence)
 
     def _on_silence(self) -> None:
         self._sending = asyncio.create_task(self._send_comment())
@@ -102,7 +101,7 @@ class _EarlyResponse:
             comment = self._opening() + comment
         await self._http.send_early(sse.HEADERS + self._http.added_headers, comment)
         self._sending = None
-        self._timer = self._start_timer()
+        self._alarms.set(self._on_silence, sse.KEEP_ALIVE_SECONDS)
 
     async def _end_sending(self, sending: asyncio.Task[None]) -> None:
         """Wait until a comment that is being sent has been sent as a whole, because a part may follow it."""
@@ -110,6 +109,5 @@ class _EarlyResponse:
             await asyncio.wait({sending})
         finally:
             sending.cancel()
-        self._timer.cancel()
         if not sending.cancelled():
             sending.exception()

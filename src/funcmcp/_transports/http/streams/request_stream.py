@@ -109,11 +109,8 @@ async def stream_response(
     task.add_done_callback(lambda _: messages.end())
     silence = sse.KEEP_ALIVE_SECONDS if channel.pushes else None  # a complete stream gains nothing by a comment
     try:
-        if watch is None:
-            is_silent = not await messages.ready(silence)
-        else:
-            with watch.later():
-                is_silent = not await messages.ready(silence)
+        ready = messages.ready(silence)
+        is_silent = not await (ready if watch is None else watch.during(ready))
     except asyncio.CancelledError:
         task.cancel()
         raise

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.alarms import Alarms
     from funcmcp._server.connections.conversation import Conversation
     from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
@@ -525,6 +526,7 @@ async def resumable_if_silent(
     work: Awaitable[Reply],
     http: HttpRequest,
     accept: Accepts,
+    alarms: Alarms,
     *,
     request_id: RequestId,
     streams_of: Callable[[], SessionStreams],
@@ -537,6 +539,7 @@ async def resumable_if_silent(
         work: The run. It continues when the client disconnects.
         http: The request.
         accept: What the client accepts.
+        alarms: Begin the response if there is no answer for some time.
         request_id: The id of the request.
         streams_of: Returns the streams of the session, whose client accepts priming events.
     """
@@ -552,7 +555,7 @@ async def resumable_if_silent(
         return b"" if stream is not None and stream.is_read else sse.unanswered(request_id)
 
     try:
-        reply = await commenting(work, http, accept, ending=ending, opening=open_stream)
+        reply = await commenting(work, http, accept, alarms, ending=ending, opening=open_stream)
         if stream is not None:
             stream.append(reply.body)
     finally:

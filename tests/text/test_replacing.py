@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp_cli.replacing import replacement_of
+from funcmcp._text.replacing import replacement_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,3 +52,13 @@ def test_a_fifo_is_written_itself(tmp_path: Path) -> None:
     with replacement_of(fifo) as draft:
         assert draft == fifo
     assert fifo.is_fifo()
+
+
+def test_the_new_contents_of_a_private_file_are_private_from_the_beginning(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    with replacement_of(file, mode=0o600) as draft:
+        assert draft.stat().st_mode & 0o777 == 0o600
+    with replacement_of(file) as draft:
+        draft.write_text("new")
+        assert draft.stat().st_mode & 0o777 == 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o600)
