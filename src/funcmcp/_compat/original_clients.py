@@ -22,7 +22,6 @@ from funcmcp._compat import errors
 from funcmcp._compat.authorization import is_in_memory
 from funcmcp._compat.module_trees import is_submodule
 from funcmcp._compat.sdk_types import MCPModel
-from funcmcp._compat.server_middleware import LowLevelServer
 from funcmcp._objects.public_names import public
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
@@ -304,8 +303,7 @@ async def create_connected_server_and_client_session(server: Any, *args: Any, **
         args: Arguments of the session.
         options: Options of the session.
     """
-    if isinstance(server, LowLevelServer):
-        server = server._server  # noqa: SLF001 - what it stands for
+    server = getattr(server, "funcmcp_server", server)
     if not isinstance(server, MCPServer):
         async with original("mcp.shared.memory").create_connected_server_and_client_session(
             server, *args, **options
