@@ -5,4 +5,6 @@ set -euo pipefail
 # with few long tests come early, and none of them runs alone at the end.
 # Tests start Python hundreds of times, which takes half as long again without compiled files.
 unset PYTHONDONTWRITEBYTECODE
+# Otherwise each worker would compile the same modules at the same time.
+"$1/bin/python" -m compileall -q -j 0 src
 exec "$1/bin/python" -m pytest -n 3 --dist loadscope --no-loadscope-reorder "${@:2}"

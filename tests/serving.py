@@ -1,4 +1,7 @@
-"""Starts a sample as people do, in a process of its own, for tests that need real HTTP."""
+"""Starts a server with uvicorn in a process of its own, for tests that need real HTTP.
+
+The process is a fork that has the modules already, unless the test names an interpreter or other packages.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.cli.forking import running_module
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import IO
+
+    from tests.cli.processes import Process
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -76,35 +82,48 @@ def serve(
         attribute: the application's name in it.
         folder: the process's working folder; the file's own by default.
         env: environment variables to set beside the inherited ones.
-        python: the interpreter, which has uvicorn; the running one by default.
+        python: the interpreter of a new process, which has uvicorn; by default the process is a fork.
 
     Raises:
         AssertionError: the server did not start, or did not stop within ten seconds of SIGTERM; its output is
             in the text. An error raised in the block gets the output as a note.
     """
     root, module = _module(file)
-    command = [str(python or sys.executable), "-m", "uvicorn", "--app-dir", str(root), "--port", "0", "--no-use-colors"]
-    with subprocess.Popen(
-        [*command, f"{module}:{attribute}"],
-        cwd=folder or file.parent,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-    ) as process:
+    options = ["--app-dir", str(root), "--port", "0", "--no-use-colors", f"{module}:{attribute}"]
+    variables = {**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})}
+    with _started_process(options, folder or file.parent, variables, python) as process:
         assert process.stdout is not None
         reader = _Reader(process.stdout)
         thread = threading.Thread(target=reader.run, daemon=True)
         thread.start()
         try:
-            yield _started(file, reader)
+            yield _served(file, reader)
         except BaseException as error:
             error.add_note(f"the server's output:\n{_text(reader)}")
             raise
         finally:
             _stop(process, reader)
             thread.join(PATIENCE)
+
+
+@contextmanager
+def _started_process(
+    options: list[str], folder: Path, variables: Mapping[str, str], python: Path | None
+) -> Iterator[Process]:
+    if python is None and variables.get("PYTHONPATH") in (os.environ.get("PYTHONPATH"), str(REPOSITORY)):
+        with running_module("uvicorn.main", *options, folder=folder, env=variables) as fork:
+            yield fork
+        return
+    with subprocess.Popen(
+        [str(python or sys.executable), "-m", "uvicorn", *options],
+        cwd=folder,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        yield process
 
 
 def _module(file: Path) -> tuple[Path, str]:
@@ -115,14 +134,14 @@ def _module(file: Path) -> tuple[Path, str]:
     return root, name
 
 
-def _started(file: Path, reader: _Reader) -> Served:
+def _served(file: Path, reader: _Reader) -> Served:
     reader.settled.wait(PATIENCE)
     if reader.origin is None:
         raise AssertionError(f"{file} did not start within {PATIENCE} s")
     return Served(reader.origin, reader.lines)
 
 
-def _stop(process: subprocess.Popen[str], reader: _Reader) -> None:
+def _stop(process: Process, reader: _Reader) -> None:
     process.terminate()
     try:
         process.wait(PATIENCE)

@@ -11,6 +11,8 @@ from tests.architecture.simulated_systems import SYSTEMS, output_of, program
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("Programs import all modules, once for each system.")
+
 PACKAGES = """
 import azure.functions, azure.storage.blob.aio, azure.storage.queue.aio, google.protobuf.message, grpc, h11
 import joserfc.jwk, jsonschema_rs, keyring, libcst.metadata, opentelemetry.sdk.trace, prometheus_client, psycopg
@@ -116,14 +118,21 @@ def test_the_command_writes_utf_8_into_pipes_on_windows(system: str, encoding: s
     assert output_of(system, PIPE, first=latin, PYTHONIOENCODING="") == f"{encoding} backslashreplace\n"
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_all_modules_can_be_imported(system: str) -> None:
-    assert output_of(system, IMPORT_ALL, first=PACKAGES) == "imported\n"
+@pytest.fixture(scope="module", params=SYSTEMS)
+def outputs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
+    """Return a system, and what one process prints that runs the programs which need none of their own."""
+    place = str(tmp_path_factory.mktemp("sockets") / "socket")
+    programs = [SERVER + OVER_HTTP, ENDED, UNIX_SOCKET, IMPORT_ALL]
+    output = output_of(request.param, 'print("--")\n'.join(programs), first=PACKAGES, PLACE=place)
+    return request.param, output.split("--\n")
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_a_server_answers_over_http(system: str) -> None:
-    assert output_of(system, SERVER + OVER_HTTP) == "3\n"
+def test_all_modules_can_be_imported(outputs: tuple[str, list[str]]) -> None:
+    assert outputs[1][3] == "imported\n"
+
+
+def test_a_server_answers_over_http(outputs: tuple[str, list[str]]) -> None:
+    assert outputs[1][0] == "3\n"
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -133,17 +142,13 @@ def test_a_client_starts_and_ends_a_server_on_stdio(system: str, tmp_path: Path)
     assert output_of(system, OVER_STDIO, SERVER=str(file)) == "3\n"
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_ended_sessions_are_in_a_temporary_file(system: str) -> None:
-    assert output_of(system, ENDED) == "True True\nFalse\n"
+def test_ended_sessions_are_in_a_temporary_file(outputs: tuple[str, list[str]]) -> None:
+    assert outputs[1][1] == "True True\nFalse\n"
 
 
-@pytest.mark.parametrize(
-    ("system", "outcome"),
-    [("win32", "Windows has no Unix sockets for servers"), ("darwin", "AF_UNIX")],
-)
-def test_a_server_on_a_unix_socket_is_refused_on_windows(system: str, outcome: str, tmp_path: Path) -> None:
-    assert outcome in output_of(system, UNIX_SOCKET, PLACE=str(tmp_path / "socket"))
+def test_a_server_on_a_unix_socket_is_refused_on_windows(outputs: tuple[str, list[str]]) -> None:
+    system, (_, _, outcome, _) = outputs
+    assert {"win32": "Windows has no Unix sockets for servers", "darwin": "AF_UNIX"}[system] in outcome
 
 
 def test_a_worker_that_needs_an_inherited_socket_is_refused_on_windows() -> None:

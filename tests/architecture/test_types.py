@@ -14,6 +14,8 @@ import pytest
 from tests import nodejs
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow("pyright reads all packages, and mypy checks most of it before.")
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 
@@ -23,7 +25,7 @@ def pyright(*arguments: str, folder: Path) -> dict[str, Any]:
     command = [str(nodejs.node()), str(program), "--outputjson", "--pythonpath", sys.executable, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     run = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=folder, env=environment
+        command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE, cwd=folder, env=environment
     )
     report: dict[str, Any] = json.loads(run.stdout)
     return report

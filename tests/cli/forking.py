@@ -24,6 +24,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+UVICORN = (PYTHON, "-m", "uvicorn")
+
 
 @dataclass
 class _Server:
@@ -74,19 +76,42 @@ def run_file(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def running(
     command: Sequence[str], *, folder: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Iterator[Running]:
-    """Run the command in the background, as `tests.cli.processes.running` does.
+    """Run the command, or uvicorn, in the background, as `tests.cli.processes.running` does.
 
     Args:
-        command: `FUNCMCP` and its arguments.
+        command: `FUNCMCP` or `UVICORN`, and its arguments.
         folder: The working folder of the process.
         env: Environment variables that it has beside those of this process.
     """
-    assert tuple(command[: len(FUNCMCP)]) == FUNCMCP
+    program, arguments = tuple(command[:3]), command[3:]
+    assert program in (FUNCMCP, UVICORN)
     settings = {
-        "arguments": [os.fsdecode(argument) for argument in command[len(FUNCMCP) :]],
+        **({"module": "uvicorn.main"} if program == UVICORN else {}),
+        "arguments": [os.fsdecode(argument) for argument in arguments],
         "folder": str(folder or Path.cwd()),
         "environment": environment(env),
     }
+    with _forked(settings) as process, followed(process) as started:
+        yield started
+
+
+@contextmanager
+def running_module(name: str, *arguments: str, folder: Path, env: Mapping[str, str]) -> Iterator[Fork]:
+    """Run the function ``main`` of a module in the background, and wait for its end at the end of the block.
+
+    Args:
+        name: The module.
+        arguments: Those of the process.
+        folder: Its working folder.
+        env: All its environment variables.
+    """
+    settings = {"module": name, "arguments": arguments, "folder": str(folder), "environment": dict(env)}
+    with _forked(settings) as process:
+        yield process
+
+
+@contextmanager
+def _forked(settings: Mapping[str, object]) -> Iterator[Fork]:
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as output:
         try:
@@ -94,8 +119,7 @@ def running(
         finally:
             os.close(writing)
         try:
-            with followed(process) as started:
-                yield started
+            yield process
         finally:
             process.wait(PATIENCE)
             process.close()

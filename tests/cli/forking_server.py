@@ -8,6 +8,7 @@ process for each request waits for that end, so that several requests run at the
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -20,16 +21,31 @@ from typing import IO, Any
 import azure.functions  # noqa: F401 - projects that the doctor imports use it
 import httpx2  # noqa: F401 - the commands import it later
 import pydantic.types  # noqa: F401 - servers import it
+import typer.main
+import uvicorn.main
+import uvicorn.protocols.http.httptools_impl
+import uvicorn.protocols.websockets.wsproto_impl  # noqa: F401 - what uvicorn imports when it starts
+import uvloop  # noqa: F401 - as above
 
+import funcmcp._adapters.uvicorn.protocols
+import funcmcp._processes.server  # noqa: F401 - `funcmcp run` imports both later
+import funcmcp_cli.bundle.command
+import funcmcp_cli.client_commands
 import funcmcp_cli.commands
 import funcmcp_cli.connect
 import funcmcp_cli.diff.command
 import funcmcp_cli.doctor.probe
+import funcmcp_cli.front
 import funcmcp_cli.host
 import funcmcp_cli.install.command
+import funcmcp_cli.install.discover
 import funcmcp_cli.main
 import funcmcp_cli.migrate.command
+import funcmcp_cli.pin
+import funcmcp_cli.record
 import funcmcp_cli.show
+import funcmcp_cli.skills
+import funcmcp_cli.tasks
 import funcmcp_cli.worker
 
 
@@ -69,11 +85,15 @@ def fork(descriptors: list[int]) -> dict[str, Any]:
 
 
 def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> None:
-    """Make this process like one that has just been started with ``python -m funcmcp_cli.main`` or ``python FILE``."""
+    """Make this process like one that has just been started with ``python -m funcmcp_cli.main`` or ``python FILE``.
+
+    `PYTHONUNBUFFERED` has its effect on stdout, and `PYTHONSAFEPATH` and `PYTHONPATH` on modules that are not loaded.
+    """
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    sys.path[0] = request["folder"]
+    first = [] if "PYTHONSAFEPATH" in os.environ else [request["folder"]]
+    sys.path[:1] = [*first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = [request.get("file") or str(funcmcp_cli.main.__file__), *request["arguments"]]
     sys.modules["__main__"] = funcmcp_cli.main
     os.dup2(stdout.fileno(), 1)
@@ -81,19 +101,28 @@ def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> Non
     stdout.close()
     stderr.close()
     # The text streams of this process were made for files that can seek. To change them fails on a pipe.
-    sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115 - open until the end
+    buffering = 1 if "PYTHONUNBUFFERED" in os.environ else -1
+    sys.stdout = open(  # noqa: SIM115 - open until the end
+        1, "w", encoding=sys.stdout.encoding, buffering=buffering, closefd=False
+    )
     sys.stderr = open(  # noqa: SIM115 - as above
         2, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1, closefd=False
     )
 
 
 if __name__ == "__main__":
+    # typer takes half of the time of a short command to make its objects, which are the same in each fork.
+    vars(typer.main)["get_command"] = functools.cache(typer.main.get_command)
+    typer.main.get_command(funcmcp_cli.commands.app)
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         requested = serve(connection)
     if requested is not None and "file" in requested:
-        # Each file has to import the modules that it uses: those that are loaded here are attributes of the package.
-        for name in [name for name in sys.modules if name.partition(".")[0] == "funcmcp"]:
+        # Each file has to import the public modules that it uses: those that are loaded are attributes of the package.
+        public = [
+            name for name in sys.modules if f"{name}.".startswith("funcmcp.") and not name.startswith("funcmcp._")
+        ]
+        for name in public:
             del sys.modules[name]
         runpy.run_path(requested["file"], run_name="__main__")
     elif requested is not None and "module" in requested:

@@ -20,7 +20,8 @@ import funcmcp_cli.install.command
 import funcmcp_cli.install.discover  # noqa: F401 - they add their commands
 from funcmcp_cli.commands import app
 from funcmcp_cli.habits import correction_of
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.forking import funcmcp, running
+from tests.cli.processes import FUNCMCP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -134,6 +134,7 @@ async def test_two_workers_serve_a_url(shop: Path) -> None:
                 assert (await client.call_tool("price", {"item": "tea"})).text == "3"
 
 
+@pytest.mark.slow("Client libraries of others start, each twice.")
 @pytest.mark.parametrize("player", PLAYERS, ids=lambda player: player.name)
 def test_official_clients_call_a_tool_through_a_bridge_in_both_directions(shop: Path, player: Player) -> None:
     plan = [

@@ -134,7 +134,11 @@ async def all_pairs(old_server: Any, new_server: Any) -> None:
 
 async def test_every_client_and_every_server_over_http_agree() -> None:
     file = Path(next_module.__file__)
-    with serve(file, env={VARIABLE: ""}) as old_server, serve(file, env={VARIABLE: "released"}) as new_server:
+    with contextlib.ExitStack() as stack:
+        old_server, new_server = (
+            stack.enter_context(serve(file, env={VARIABLE: age}, python=Path(sys.executable)))
+            for age in ("", "released")
+        )
         await all_pairs(old_server.url, new_server.url)
 
 

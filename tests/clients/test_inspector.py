@@ -16,6 +16,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("The Inspector takes seconds to start for each command.")
+
 FAILED = 5
 """Exit code for a tool that is unknown or answers with an error."""
 

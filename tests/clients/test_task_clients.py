@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.clients.plan import Target, Transport
 
+pytestmark = pytest.mark.slow("Clients of others start, and run tasks to their end.")
+
 FASTMCP = REPOSITORY / ".servers/fastmcp/bin/python"
 COMPUTED = "Computed pi for 0.2 seconds."
 

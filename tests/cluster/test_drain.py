@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,8 @@ import pytest
 from funcmcp._state.tasks.record import TaskKey, TaskRecord
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
-from tests.cli.processes import FUNCMCP, Running, running
+from tests.cli.forking import UVICORN, running
+from tests.cli.processes import FUNCMCP, Running
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def process(kind: str, folder: Path, seconds: int) -> Iterator[Process]:
                 yield Process(worker, url)
     elif kind == "uvicorn":
         port = free_port()
-        command = [sys.executable, "-m", "uvicorn", "server:mcp", "--port", str(port)]
+        command = [*UVICORN, "server:mcp", "--port", str(port)]
         command += ["--timeout-graceful-shutdown", str(seconds)]
         with running(command, folder=folder, env={"FUNCMCP_DRAIN_SECONDS": str(seconds)}) as server:
             server.line_with("Uvicorn running")

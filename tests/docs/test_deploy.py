@@ -125,6 +125,8 @@ def status(url: str) -> int:
         return int(response.status)
 
 
+@pytest.mark.slow("A proxy of others and servers start.")
+@pytest.mark.slow("A proxy of others and servers start.")
 @pytest.mark.parametrize(("page", "heading", "hosting", "file"), SHOWN, ids=[file for *_, file in SHOWN])
 def test_a_page_shows_the_file_that_funcmcp_new_writes(
     projects: dict[str, Path], page: str, heading: str, hosting: str, file: str

@@ -248,6 +248,7 @@ def test_azure_gets_the_settings_of_a_sign_in_and_a_database_as_secrets(tmp_path
         assert stored[names[setting]] == value
 
 
+@pytest.mark.slow("Programs of others start a server.")
 def test_honcho_runs_the_procfile_on_the_port_of_the_platform(projects: dict[str, Path]) -> None:
     host = f"{NAME}-1234567890ab.herokuapp.com"
     port = free_port()
@@ -267,6 +268,7 @@ def test_honcho_runs_the_procfile_on_the_port_of_the_platform(projects: dict[str
     assert int(procfile.rpartition("--drain ")[2]) < 30
 
 
+@pytest.mark.slow("Programs of others start a server.")
 async def test_the_web_adapters_program_serves_the_function_url(projects: dict[str, Path]) -> None:
     folder = projects["lambda"]
     function = template(folder)
@@ -322,6 +324,7 @@ def answers(folder: Path, *events: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
+@pytest.mark.slow("Programs of others start a server.")
 def test_mangum_serves_one_event_after_another(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(block_of("deploy/lambda.md", "Mangum"))
     responses = answers(tmp_path, event(LAMBDA_NAME), event(LAMBDA_NAME), event("other.example.com"))
@@ -342,6 +345,7 @@ async def brew(context: Context) -> str:
 """
 
 
+@pytest.mark.slow("Programs of others start a server.")
 def test_mangum_sends_events_when_the_call_has_ended_and_refuses_streams(tmp_path: Path) -> None:
     """The events of a call are one complete body, and a client that wants to listen is told that there is no stream."""
     (tmp_path / "server.py").write_text(block_of("deploy/lambda.md", "Mangum") + PROGRESS)

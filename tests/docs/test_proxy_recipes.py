@@ -71,6 +71,8 @@ def status_of(connection: http.client.HTTPConnection) -> int:
     return response.status
 
 
+@pytest.mark.slow("A proxy of others and a server start.")
+@pytest.mark.slow("A proxy of others and a server start.")
 @pytest.mark.parametrize(
     ("heading", "language", "configure", "slower", "allowed"),
     [

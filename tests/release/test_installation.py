@@ -79,16 +79,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=["folder", "URL"])
-def index(request: pytest.FixtureRequest, built: Path) -> Iterator[str]:
-    """Yield the index as a folder, and at a URL."""
-    if request.param == "folder":
-        yield str(built / "simple")
-        return
-    with served(built) as url:
-        yield f"{url}/simple/"
-
-
 def run(command: list[str], folder: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a program. Skip the test if the index of the dependencies can't be reached."""
     result = subprocess.run(
@@ -125,8 +115,9 @@ def pip_install(bare: Path, built: Path, requirement: str) -> None:
     require(f"A package index ({result.stderr.strip()[-300:]})", result.returncode == 0)
 
 
-def test_uvx_runs_the_command(index: str, tmp_path: Path) -> None:
-    result = uvx(index, "funcmcp", "--version", folder=tmp_path)
+def test_uvx_runs_the_command_from_an_index_at_a_url(built: Path, tmp_path: Path) -> None:
+    with served(built) as url:
+        result = uvx(f"{url}/simple/", "funcmcp", "--version", folder=tmp_path)
     assert (result.returncode, result.stdout) == (0, f"funcmcp {__version__}\n"), result.stderr
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import Running, running
+from tests.cli.forking import UVICORN, running
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.processes import Running
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
@@ -98,7 +99,7 @@ def call(process: Running) -> None:
 def served(folder: Path, application: str, *options: str) -> list[str]:
     """Serve an application with uvicorn, call the tool, and return what was printed until the process ended."""
     (folder / "shop.py").write_text(SERVICE, encoding="utf-8")
-    command = [sys.executable, "-m", "uvicorn", f"shop:{application}", "--port", "0", "--no-use-colors", *options]
+    command = [*UVICORN, f"shop:{application}", "--port", "0", "--no-use-colors", *options]
     with running(command, folder=folder) as process:
         call(process)
         process.process.send_signal(signal.SIGTERM)
@@ -137,7 +138,7 @@ def test_a_reloader_starts_only_one_process(tmp_path: Path) -> None:
 
 def test_a_wrong_path_below_a_mount_is_told_the_whole_path_of_the_endpoint(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SERVICE, encoding="utf-8")
-    command = [sys.executable, "-m", "uvicorn", "shop:starlette", "--port", "0", "--no-use-colors"]
+    command = [*UVICORN, "shop:starlette", "--port", "0", "--no-use-colors"]
     with running(command, folder=tmp_path) as process:
         address = process.line_with("Uvicorn running on").split("http://")[1].split()[0]
         connection = connected(address)

@@ -244,10 +244,10 @@ def statuses(port: int, parts: Sequence[bytes]) -> list[int]:
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for number, part in enumerate(parts):
-            time.sleep(0.2 if number else 0)
+            time.sleep(0.1 if number else 0)
             line.sendall(part)
         text = line.recv(65536)
-        line.settimeout(0.7)
+        line.settimeout(0.3)
         with suppress(TimeoutError):
             while part := line.recv(65536):
                 text += part

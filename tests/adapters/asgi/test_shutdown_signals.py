@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
+every_python = pytest.mark.every_python("Signals are those of Python and asyncio.")
 
 HYPERCORN_WORKER = "hypercorn"
 """A server whose workers get no signal. It cancels the streams after its own time."""
@@ -58,6 +58,7 @@ class Recorder:
         return ShutdownSignals(lambda: self.calls.append(name))
 
 
+@every_python
 def test_streams_end_before_the_server_handles_the_signal() -> None:
     recorder = Recorder()
     with handled_by(recorder.server), recorder.drains("streams").watched():
@@ -65,6 +66,7 @@ def test_streams_end_before_the_server_handles_the_signal() -> None:
     assert recorder.calls == ["streams", f"server {signal.SIGTERM}"]
 
 
+@every_python
 def test_the_end_of_the_last_stream_restores_the_server_s_handler() -> None:
     recorder = Recorder()
     signals = recorder.drains("streams")
@@ -81,6 +83,7 @@ def test_the_end_of_the_last_stream_restores_the_server_s_handler() -> None:
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler])
+@every_python
 def test_a_signal_that_no_server_handles_is_left_alone(
     handler: Callable[[int, FrameType | None], object] | int,
 ) -> None:
@@ -89,6 +92,7 @@ def test_a_signal_that_no_server_handles_is_left_alone(
 
 
 @pytest.mark.parametrize("first_to_end", [0, 1])
+@every_python
 def test_applications_of_one_process_form_a_chain_and_end_in_any_order(first_to_end: int) -> None:
     recorder = Recorder()
     server = recorder.server
@@ -106,6 +110,7 @@ def test_applications_of_one_process_form_a_chain_and_end_in_any_order(first_to_
         assert signal.getsignal(signal.SIGTERM) is server
 
 
+@every_python
 def test_streams_that_always_overlap_do_not_lengthen_the_chain() -> None:
     recorder = Recorder()
     server = recorder.server
@@ -123,6 +128,7 @@ def test_streams_that_always_overlap_do_not_lengthen_the_chain() -> None:
         assert signal.getsignal(signal.SIGTERM) is server
 
 
+@every_python
 def test_a_handler_that_another_owner_restores_is_replaced_by_that_of_the_next_stream() -> None:
     recorder = Recorder()
     server, signals = recorder.server, recorder.drains("streams")
@@ -137,6 +143,7 @@ def test_a_handler_that_another_owner_restores_is_replaced_by_that_of_the_next_s
         assert signal.getsignal(signal.SIGTERM) is server
 
 
+@every_python
 def test_a_handler_that_replaced_ours_stays_and_reaches_the_server() -> None:
     recorder = Recorder()
     signals = recorder.drains("streams")
@@ -160,6 +167,7 @@ def test_a_handler_that_replaced_ours_stays_and_reaches_the_server() -> None:
         assert signal.getsignal(signal.SIGTERM) is other
 
 
+@every_python
 def test_a_failure_does_not_swallow_the_signal() -> None:
     def fail() -> None:
         raise ValueError("no end")
@@ -170,6 +178,7 @@ def test_a_failure_does_not_swallow_the_signal() -> None:
     assert recorder.calls == [f"server {signal.SIGTERM}"]
 
 
+@every_python
 def test_streams_of_another_thread_leave_the_handler_alone() -> None:
     recorder = Recorder()
     server = recorder.server
@@ -186,6 +195,7 @@ def test_streams_of_another_thread_leave_the_handler_alone() -> None:
     assert seen == [server]
 
 
+@every_python
 def test_a_stream_that_ends_in_another_thread_leaves_a_handler_that_reaches_the_server() -> None:
     recorder = Recorder()
     with handled_by(recorder.server):
@@ -199,6 +209,7 @@ def test_a_stream_that_ends_in_another_thread_leaves_a_handler_that_reaches_the_
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@every_python
 def test_a_handler_of_the_event_loop_is_still_called(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     recorder = Recorder()
 
@@ -227,6 +238,7 @@ def test_a_handler_of_the_event_loop_is_still_called(new_loop: Callable[[], asyn
 @pytest.mark.parametrize(
     ("server", "by"), [(server, by) for server in shutdown.SERVERS for by in shutdown.ends_of(server)]
 )
+@every_python
 def test_a_listening_client_does_not_keep_a_server_from_ending(server: str, by: str, tmp_path: Path) -> None:
     ending = shutdown.end(server, "subscriptions/listen", by, tmp_path, seconds=PATIENCE)
     assert ending.seconds is not None
@@ -238,6 +250,7 @@ def test_a_listening_client_does_not_keep_a_server_from_ending(server: str, by: 
 @pytest.mark.slow("Each case starts another server.")
 @pytest.mark.parametrize("kind", [kind for kind in shutdown.KINDS if kind != "subscriptions/listen"])
 @pytest.mark.parametrize("server", ["uvicorn", shutdown.IN_FASTAPI, "granian", "funcmcp run"])
+@every_python
 def test_a_stream_of_each_kind_ends_with_its_last_event(server: str, kind: str, tmp_path: Path) -> None:
     ending = shutdown.end(server, kind, "SIGTERM", tmp_path, seconds=PATIENCE)
     assert ending.seconds is not None

@@ -908,7 +908,7 @@ async def test_services_of_a_call_whose_time_is_up_are_closed_when_its_function_
 ) -> None:
     slow = Slow(fails=fails, is_async=is_async)
     result = await slow.mcp.call_tool("wait")
-    assert (result.text, slow.steps) == ("It did not finish within 120 seconds (timeout=).", [])
+    assert (result.text, slow.steps) == (f"It did not finish within {PATIENCE} seconds (timeout=).", [])
     slow.gate.set()
     assert await asyncio.to_thread(slow.closed.wait, PATIENCE)
     assert slow.steps == ["returned", "TimeoutError"]

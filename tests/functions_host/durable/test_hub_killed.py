@@ -123,6 +123,7 @@ def status_of(process: Running, origin: str, instance: str) -> dict[str, Any]:
     raise AssertionError(process.output)
 
 
+@pytest.mark.slow("Hosts are killed and started again.")
 @pytest.mark.parametrize("write", [python_app, rpc_app], ids=["python", "rpc"])
 def test_an_orchestration_goes_on_after_its_host_was_killed(
     write: Callable[[Path], tuple[list[str], dict[str, str]]], tmp_path: Path

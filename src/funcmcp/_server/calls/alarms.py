@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp._server.calls.context import RequestContext
-
 FIRST_SECONDS = 0.1
 """After how long the timer first expires. It is the shortest time that requests are given in their usual course."""
 
@@ -68,12 +66,3 @@ class Alarms:
                 function()
         if self._functions:
             self._start(min(self._functions.values()))
-
-
-def alarms_of(context: RequestContext) -> Alarms:
-    """Return the alarms of a request; those of the request above in a mounted server."""
-    while context.outer is not None:
-        context = context.outer
-    if context.alarms is None:
-        context.alarms = Alarms()
-    return context.alarms

@@ -15,6 +15,7 @@ from funcmcp._protocol.errors import CannotAskError, MissingClientCapability, ca
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._protocol.methods import CLIENT_METHODS, can_be_asked, has_part
+from funcmcp._server.calls.alarms import Alarms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
-    from funcmcp._server.calls.alarms import Alarms
     from funcmcp._server.calls.channel import Channel
     from funcmcp._server.calls.feature import CallEnd, Feature, TimeLimit
     from funcmcp._server.calls.route import RoutedRequest
@@ -355,3 +355,12 @@ _SUB_CAPABILITIES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "sampling": _sampling_needs,
     "roots": lambda _: [],
 }
+
+
+def alarms_of(context: RequestContext) -> Alarms:
+    """Return the alarms of a request; those of the request above in a mounted server."""
+    while context.outer is not None:
+        context = context.outer
+    if context.alarms is None:
+        context.alarms = Alarms()
+    return context.alarms

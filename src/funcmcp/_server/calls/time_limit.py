@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ToolError
-from funcmcp._server.calls.alarms import alarms_of
+from funcmcp._server.calls.context import alarms_of
 from funcmcp._server.exception_groups import meaning_of
 from funcmcp._server.log import logger
 

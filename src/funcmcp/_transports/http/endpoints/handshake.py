@@ -29,9 +29,9 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
 from funcmcp._protocol.replies import Reply, error_reply
 from funcmcp._protocol.revisions import ASSUMED, NEWEST_OF_AZURE, handshake_revision
-from funcmcp._server.calls.alarms import Alarms, alarms_of
+from funcmcp._server.calls.alarms import Alarms
 from funcmcp._server.calls.channel import ClosedChannel
-from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.context import RequestContext, alarms_of
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.connections.conversation import Conversation

@@ -19,9 +19,8 @@ from funcmcp._protocol.jsonrpc import Notification, Response
 from funcmcp._protocol.methods import METHODS, members_repeated_in, repeating_headers
 from funcmcp._protocol.replies import error_reply
 from funcmcp._protocol.revisions import NEWEST
-from funcmcp._server.calls.alarms import alarms_of
 from funcmcp._server.calls.channel import ClosedChannel
-from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.context import RequestContext, alarms_of
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.features import Tool
 from funcmcp._server.connections.client import ConnectedClient
