@@ -108,7 +108,11 @@ def _not_a_pair(pair: str, pairs: Sequence[str]) -> str:
     following = [*pairs[position + 1 : position + 3], "", ""]
     if following[0] == "=":
         return f"Leave out the spaces around =: {pair}={following[1] or 'value'}"
-    advice = " Pass a JSON object with --input-json." if pair.startswith("{") else ""
+    advice = ""
+    if pair.startswith("{"):
+        advice = " Pass a JSON object with --input-json."
+    elif position and "=" in pairs[position - 1]:
+        advice = f" Quote a value with spaces: '{pairs[position - 1]} {pair}'"
     return f"{pair!r} is not an argument. Write it like key=value.{advice}"
 
 

@@ -264,7 +264,7 @@ def _add(folder: Path, plan: _Plan) -> Additions:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".funcmcp-new-") as draft:
         _write(Path(draft), plan, _placeholders(_name_for(folder), plan))
         drafts = {str(file.relative_to(draft)): file for file in sorted(Path(draft).rglob("*")) if file.is_file()}
-        skipped = _OF_NEW_PROJECTS - ({"sign_in.py"} if plan.access == "entra" else set())
+        skipped = _skipped(folder, plan)
         names = [name for name in drafts if Path(name).parts[0] not in skipped]
         unchanged = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
         for name in names:
@@ -284,6 +284,14 @@ def _add(folder: Path, plan: _Plan) -> Additions:
                 (folder / name).unlink()
             raise
     return Additions(written, unchanged, _advice(folder, plan, written, unchanged))
+
+
+def _skipped(folder: Path, plan: _Plan) -> set[str]:
+    """Return the files and folders that are not added to a server that exists."""
+    skipped = _OF_NEW_PROJECTS - ({"sign_in.py"} if plan.access == "entra" else set())
+    if not (folder / "requirements-dev.txt").exists():
+        skipped.add(".github")  # the workflow installs this file, and runs the project's tests
+    return skipped
 
 
 def _plan_for(hosting: Hosting, access: Access, database: Database) -> _Plan:

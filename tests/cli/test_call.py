@@ -177,6 +177,10 @@ def test_json_on_a_terminal_has_lines_and_colours(folder: Path) -> None:
         (["kinds", "text=@."], "text=@.: . cannot be read: Is a directory."),
         (["blocks", "--save", "kinds.py/x"], "--save: kinds.py/x cannot be written: Not a directory."),
         (["kinds", "text"], "'text' is not an argument. Write it like key=value."),
+        (
+            ["kinds", "text=two", "words"],
+            "'words' is not an argument. Write it like key=value. Quote a value with spaces: 'text=two words'",
+        ),
         (["kinds", "=x"], "'=x' is not an argument. Write it like key=value."),
         (["kinds", "text=1", "text=2"], "text is passed twice. Write a list as JSON: text='[1, 2]'."),
         (["kinds", "whole=many"], "whole must be an integer, not 'many'."),

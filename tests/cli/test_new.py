@@ -46,6 +46,8 @@ PLAIN_FILES = {
     "tests/test_server.py",
 }
 CONTAINER_FILES = {".dockerignore", ".github/workflows/ci.yml", "Dockerfile", "compose.yaml"}
+ADDED_FILES = CONTAINER_FILES - {".github/workflows/ci.yml"}
+"""The files that a server without requirements-dev.txt gets: the workflow would install it."""
 FILES_WITHOUT_FUNCTIONS = {
     "docker": PLAIN_FILES | CONTAINER_FILES,
     "none": PLAIN_FILES | CONTAINER_FILES,
@@ -591,8 +593,8 @@ def test_a_dot_names_the_module_that_has_to_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hosting", "files", "advice"),
     [
-        ("docker", CONTAINER_FILES, "Dockerfile and .dockerignore name server.py alone. Name the files of your server"),
-        ("kubernetes", {*CONTAINER_FILES, "kubernetes.yaml"}, "Dockerfile and .dockerignore name server.py alone."),
+        ("docker", ADDED_FILES, "Dockerfile and .dockerignore name server.py alone. Name the files of your server"),
+        ("kubernetes", {*ADDED_FILES, "kubernetes.yaml"}, "Dockerfile and .dockerignore name server.py alone."),
         ("systemd", {"server.service"}, "server.service runs server.py. Name the file of your server there."),
     ],
 )
@@ -602,6 +604,9 @@ def test_a_dot_adds_the_files_of_a_platform(hosting: str, files: set[str], advic
     assert files_in(tmp_path) == {"main.py", "requirements.txt", ".gitignore", *files}
     assert advice in result.stdout
     assert "doctor" not in result.stdout
+    (tmp_path / "requirements-dev.txt").touch()
+    funcmcp("new", ".", "--hosting", hosting, folder=tmp_path)
+    assert (tmp_path / ".github/workflows/ci.yml").exists() == (hosting != "systemd")
 
 
 def test_a_dot_needs_a_server_and_a_folder_that_can_be_written(tmp_path: Path) -> None:

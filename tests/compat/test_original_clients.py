@@ -102,9 +102,10 @@ async def test_a_session_of_the_sdk_connects_to_a_server() -> None:
     def add(first: int) -> int:
         return first + 1
 
-    async with create_connected_server_and_client_session(mcp) as session:
-        assert [tool.name for tool in (await session.list_tools()).tools] == ["add"]
-        assert (await session.call_tool("add", {"first": 1})).structured_content == {"result": 2}
+    for server in (mcp, mcp._mcp_server):
+        async with create_connected_server_and_client_session(server) as session:
+            assert [tool.name for tool in (await session.list_tools()).tools] == ["add"]
+            assert (await session.call_tool("add", {"first": 1})).structured_content == {"result": 2}
 
 
 class Confirmation(pydantic.BaseModel):

@@ -299,10 +299,11 @@ async def create_connected_server_and_client_session(server: Any, *args: Any, **
     """Return a session of the official SDK 1.x that is connected to a server in memory.
 
     Args:
-        server: A server of funcmcp, or one of the SDK.
+        server: A server of funcmcp or its ``_mcp_server``, or one of the SDK.
         args: Arguments of the session.
         options: Options of the session.
     """
+    server = getattr(server, "funcmcp_server", server)
     if not isinstance(server, MCPServer):
         async with original("mcp.shared.memory").create_connected_server_and_client_session(
             server, *args, **options

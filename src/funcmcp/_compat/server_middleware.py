@@ -71,6 +71,11 @@ class LowLevelServer:
     def __init__(self, server: ServerMiddleware) -> None:
         self._server = server
 
+    @property
+    def funcmcp_server(self) -> ServerMiddleware:
+        """The server for which this object stands."""
+        return self._server
+
     async def __aenter__(self) -> Any:
         """Connect a client, and return its two streams."""
         from funcmcp._compat.original_clients import client_streams  # noqa: PLC0415 - tests of authors need it

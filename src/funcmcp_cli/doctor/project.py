@@ -258,6 +258,10 @@ def read_files(folder: Path) -> Project:
     Raises:
         Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
+    if folder.is_file() or str(folder).startswith(("http:", "https:")):
+        raise Failure(
+            "doctor checks the folder of a project for Azure Functions. To check a server: funcmcp inspect FILE or URL"
+        )
     if not folder.is_dir():
         raise Failure(f"The folder {folder} does not exist.")
     documents: dict[str, dict[str, Any]] = {}

@@ -26,8 +26,8 @@ SERVERS = {
 """How servers differ, by the package of their class."""
 
 _LOW_LEVEL = (
-    "it has only name, version, website_url, instructions and request_context; in tests, pass the server itself "
-    "to the client, and rewrite the rest by hand"
+    "it has only name, version, website_url, instructions and request_context, and a client in memory connects to it; "
+    "rewrite the rest by hand"
 )
 
 DIFFERENCES = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from array import array
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,7 +34,7 @@ from tests.authoring.tool_calls import call, tool_of
 from tests.differential.returned_values import KINDS, PLACES, REFUSED, WRITTEN, function_of, verdict, written_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 pytestmark = [
     pytest.mark.every_python("Types, enums, dataclasses and regular expressions are Python's."),
@@ -228,6 +230,55 @@ async def test_fields_may_have_types_of_another_library() -> None:
     assert await returned(statistics, Statistics) == {"mean": 1.5, "values": [1, 2], "rows": [{"a": 1}]}
     assert await returned(Framed(rows=frame), Framed) == {"rows": [{"a": 1}]}
     assert await returned({"all": frame}, dict[str, pd.DataFrame]) == {"all": [{"a": 1}]}
+
+
+def object_of_library(
+    library: str, name: str, members: Mapping[str, Any] = MappingProxyType({}), base: type = object
+) -> Any:
+    """Return an object of a class with the name and the library of one that is not installed here."""
+    return type(name, (base,), {"__module__": library, **members})()
+
+
+async def test_a_row_of_a_database_is_an_object() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute("SELECT 1 AS a, 'x' AS b").fetchall()
+    kept = {"keys": lambda row: ["a"], "__getitem__": lambda row, name: 1}
+    cases = [
+        (rows[0], {"a": 1, "b": "x"}),
+        (object_of_library("sqlalchemy.engine.row", "Row", {"_asdict": lambda row: {"a": 1}}), {"a": 1}),
+        (object_of_library("sqlalchemy.engine.row", "RowMapping", kept), {"a": 1}),
+        (object_of_library("asyncpg.protocol.record", "Record", kept), {"a": 1}),
+    ]
+    for row, written in cases:
+        assert await returned([row], list[dict[str, Any]]) == [written], type(row)
+        assert await returned({"first": row}) == {"first": written}, type(row)
+
+
+async def test_a_table_of_arrow_is_rows() -> None:
+    column = SimpleNamespace(to_pylist=lambda: [1, None])
+    members = {"column_names": ["a"], "num_rows": 2, "num_columns": 1, "column": lambda table, name: column}
+    for name in ("Table", "RecordBatch"):
+        table = object_of_library("pyarrow.lib", name, members)
+        assert await returned(table, type(table)) == [{"a": 1}, {"a": None}], name
+
+
+async def test_a_value_that_must_be_read_first_is_refused_with_the_call_that_reads_it() -> None:
+    model = type("Model", (), {"__module__": "django.db.models.base"})
+    cases = [
+        (object_of_library("django.db.models.query", "QuerySet"), "Return list(queryset.values())."),
+        (object_of_library("menu.models", "Dish", base=model), "Return django.forms.models.model_to_dict(instance)"),
+        (
+            object_of_library("duckdb._relation", "DuckDBPyRelation"),
+            "Call fetchall(), df() or pl() first, in the tool.",
+        ),
+        (object_of_library("requests.models", "Response"), "Return response.json(), or response.text."),
+        (object_of_library("aiohttp.client_reqrep", "ClientResponse"), "Return await response.json()"),
+    ]
+    for value, remedy in cases:
+        with pytest.raises(ValueError, match="can't be written as JSON") as caught:
+            await returned(value)
+        assert remedy in str(caught.value), type(value)
 
 
 @dataclass

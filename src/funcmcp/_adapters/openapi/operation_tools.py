@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     Names: TypeAlias = Mapping[str, str] | Callable[[Operation], str | None]
 
 _logger = logging.getLogger("funcmcp")
+_MAX_EXAMPLES = 5
+"""How many tags and paths an error names."""
+
 _HINTS: dict[str, ToolOptions] = {
     "GET": {"read_only": True},
     "PUT": {"read_only": False, "idempotent": True},
@@ -105,13 +108,27 @@ def chosen_operations(operations: Iterable[Operation], options: OperationToolsOp
     if select is not None:
         if isinstance(select, str):
             raise RegistrationError(f"select= is a list of words or a function. Write select=[{select!r}].")
-        listed = [operation for operation in listed if _matches(operation, select)]
+        selected = [operation for operation in listed if _matches(operation, select)]
+        if listed and not selected:
+            raise RegistrationError(_nothing_selected(listed))
+        listed = selected
     named, taken = [], set()
     for operation in listed:
         name = free_name(_name_of(operation, names), lambda name: normalized(name) in taken)
         taken.add(normalized(name))
         named.append(replace(operation, name=name))
     return named
+
+
+def _nothing_selected(operations: Sequence[Operation]) -> str:
+    """Return the error for a selection that matches no operation, with some words that do."""
+    tags = sorted({tag for operation in operations for tag in operation.tags})[:_MAX_EXAMPLES]
+    paths = [f"{operation.method} {operation.path}" for operation in operations[:_MAX_EXAMPLES]]
+    examples = ", ".join(map(repr, [*tags, *paths]))
+    return (
+        f"The OpenAPI document has no operation that is to be a tool: select= matches none of {len(operations)}. "
+        f"Words that match are tags, methods and paths, such as {examples}."
+    )
 
 
 def _keys(operation: Operation) -> tuple[str, str]:

@@ -47,11 +47,19 @@ _PLAIN = frozenset({bool, float, int, str, type(None)})
 _BUILTINS = frozenset({"__main__", "builtins"})
 _CONVERT = "Convert it to a dict, a list, a text or a number."
 _REMEDIES = {
+    "aiohttp.ClientResponse": "Return await response.json(), or await response.text().",
     "builtins.coroutine": "Write await before the call that returns it.",
+    "django.Model": "Return django.forms.models.model_to_dict(instance), or a dict of its fields.",
+    "django.QuerySet": "Return list(queryset.values()).",
+    "duckdb.DuckDBPyRelation": "Call fetchall(), df() or pl() first, in the tool.",
+    "httpx.Response": "Return response.json(), or response.text.",
+    "httpx2.Response": "Return response.json(), or response.text.",
     "polars.LazyFrame": "Call collect() first.",
     "pandas.DataFrameGroupBy": "Aggregate it first, such as with sum().",
     "pandas.SeriesGroupBy": "Aggregate it first, such as with sum().",
+    "requests.Response": "Return response.json(), or response.text.",
 }
+"""What to do with objects of a class and of its subclasses, by the library and the name of the class."""
 
 
 def python_value(value: Any) -> Any:
@@ -97,7 +105,7 @@ def type_name(kind: type) -> str:
 
 def remedy_for(kind: type) -> str | None:
     """Return what to do with an object that JSON can't carry, if that is known."""
-    return _REMEDIES.get(_library_name(kind))
+    return next((_REMEDIES[name] for name in map(_library_name, kind.__mro__) if name in _REMEDIES), None)
 
 
 def fields_of(kind: type) -> Mapping[str, Any] | None:
@@ -263,6 +271,16 @@ def _polars_rows(frame: Any) -> list[dict[str, Any]]:
     return _rows([(name, _column(frame[name])) for name in frame.columns], frame.height, type(frame))
 
 
+def _arrow_rows(table: Any) -> list[dict[str, Any]]:
+    _check_count(table.num_rows * table.num_columns, type(table))
+    return _rows([(name, table.column(name).to_pylist()) for name in table.column_names], table.num_rows, type(table))
+
+
+def _named_tuple(row: Any) -> dict[str, Any]:
+    members: dict[str, Any] = row._asdict()
+    return members
+
+
 def _rows(columns: Sequence[tuple[str, list[Any]]], count: int, kind: type) -> list[dict[str, Any]]:
     """Return rows as dicts. Raise PydanticSerializationError if two columns have one name.
 
@@ -320,6 +338,7 @@ def _members(values: Any) -> list[Any]:
 _CONVERSIONS: dict[str, Convert] = {
     "builtins.memoryview": bytes,
     "array.array": _members,
+    "asyncpg.Record": dict,
     "builtins.dict_items": _members,
     "builtins.dict_keys": _members,
     "builtins.dict_values": _members,
@@ -334,6 +353,11 @@ _CONVERSIONS: dict[str, Convert] = {
     "pandas.Series": _series_members,
     "polars.DataFrame": _polars_rows,
     "polars.Series": _column,
+    "pyarrow.RecordBatch": _arrow_rows,
+    "pyarrow.Table": _arrow_rows,
+    "sqlalchemy.Row": _named_tuple,
+    "sqlalchemy.RowMapping": dict,
+    "sqlite3.Row": dict,
 }
 """The functions that convert objects of a class and of its subclasses, by the library and the name of the class."""
 
@@ -350,6 +374,8 @@ _SCHEMAS: dict[str, Any] = {
     "pandas.Series": _LIST,
     "polars.DataFrame": _ROWS,
     "polars.Series": _LIST,
+    "pyarrow.RecordBatch": _ROWS,
+    "pyarrow.Table": _ROWS,
 }
 _PYTHON_TYPES: tuple[tuple[type, str], ...] = (
     (str, "str"),
