@@ -126,7 +126,7 @@ def _advice_about_document(file: Path, shown: str) -> str:
     try:
         text = file.read_text(encoding="utf-8-sig")
         document = as_object(tomllib.loads(text) if file.suffix == ".toml" else json.loads(text))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
     if file.name == "pyproject.toml":
         return f"{shown} is the file of a project. {_advice_about_project(file.parent, document)}"

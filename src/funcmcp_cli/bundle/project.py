@@ -233,8 +233,10 @@ def _text(file: Path) -> str:
 def _toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise Failure(f"{file} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise Failure(f"{file} is nested too deeply.") from error
 
 
 def _options(document: Mapping[str, Any], file: Path) -> BundleOptions:

@@ -358,7 +358,7 @@ def _dependencies(file: Path) -> list[str]:
         dependencies = at(tomllib.loads(read_text(file)), "project", "dependencies")
     except OSError as error:
         raise Failure(f"{file} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Failure(f"{file} cannot be read: {error}.") from error
     if isinstance(dependencies, list):
         return [str(line) for line in dependencies]
