@@ -93,7 +93,7 @@ def test_a_server_without_a_project_is_refused(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[project\n", "is not valid TOML"),
-        pytest.param(f"x = {'[' * 3000}{']' * 3000}\n", "is not valid TOML", id="deep"),
+        pytest.param(f"x = {'[' * 3000}{']' * 3000}\n", "is nested too deeply", id="deep"),
         ("[tool.funcmcp.bundle]\nsetings = {}\n", "unknown option 'setings' in .*. Did you mean settings"),
         ("[tool.funcmcp.bundle]\ntitle = 1\n", "title of .* must be a text"),
         ("[tool.funcmcp.bundle.settings]\n'a b' = {}\n", "'a b' .* is not the name of an environment variable"),
