@@ -74,7 +74,9 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
         raise typer.Exit(1)
     if write:
         write_changes(plan.changes)
-        if not as_json:
+        if not plan.changes and not as_json:
+            write_line("No file was rewritten.")
+        elif not as_json:
             files = _files(len(plan.changes))
             write_line(f"Rewrote {files}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after.")
 
