@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from redis.exceptions import RedisError
 
 from tests.patience import PATIENCE
 from tests.requirements import require
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,10 +207,11 @@ class WatchedRedis:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return TCP ports that are free now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [listening.getsockname()[1] for listening in sockets]
+    """Return different TCP ports that are free now."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.adapters.asgi.test_application_servers import free_port, wait_for
+from tests.adapters.asgi.test_application_servers import wait_for
 from tests.patience import PATIENCE
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -571,7 +571,7 @@ def _announce(
     url = f"{origin}{runtime.path}"
     write_note(f"{server.name} is served at {url} ({note})")
     if runtime.proxy is not None and runtime.proxy.resource.resource != url:
-        write_note(f"Users sign in for {runtime.proxy.resource.resource}. Give clients this URL.")
+        _write_public_url(runtime.proxy.resource.resource, runtime.path)
     if address.is_only_platform_port and options.uds is None:
         write_note(ONLY_THIS_MACHINE)
     if address.host in _ALL_ADDRESSES:
@@ -590,6 +590,16 @@ def _announce(
         task.add_done_callback(_background.discard)
     else:
         asyncio.run(_warn_of_faults(server))
+
+
+def _write_public_url(public_url: str, path: str) -> None:
+    """Print the URL for clients of a server with a sign-in. Without a path it is probably incomplete."""
+    from urllib.parse import urlsplit
+
+    write_note(f"Users sign in for {public_url}. Give clients this URL.")
+    if not urlsplit(public_url).path.strip("/") and path != "/":
+        complete = f"{public_url.rstrip('/')}{path}"
+        write_note(f"It lacks the path of the endpoint. Unless a proxy adds {path}, write {complete} in the sign-in.")
 
 
 async def _warn_of_faults(server: MCPServer) -> None:

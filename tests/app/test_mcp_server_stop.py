@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 from collections.abc import AsyncIterator  # noqa: TC003 - an annotation of a factory
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from funcmcp import MCPServer
 from funcmcp.testing import Client
 from tests.cli.processes import PYTHON, environment
 from tests.patience import PATIENCE
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,12 +58,6 @@ class Watched:
             self.started.set()
             await asyncio.Event().wait()
             return "never"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 async def listening(port: int) -> None:

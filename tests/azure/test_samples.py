@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 
 import httpx2
@@ -13,6 +12,7 @@ from tests.azure.worker import needs_worker, worker
 from tests.cli.processes import running
 from tests.patience import PATIENCE
 from tests.serving import REPOSITORY
+from tests.sockets import free_port
 
 pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
 
@@ -52,10 +52,3 @@ def test_the_self_hosted_server_listens_where_the_host_wants_and_answers_on_the_
         with httpx2.Client(trust_env=False, timeout=PATIENCE) as http:
             answers = [http.post(url, json=INITIALIZE, headers={"Host": host}) for host in (HOST, "evil.example.com")]
     assert [answer.status_code for answer in answers] == [200, 421]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

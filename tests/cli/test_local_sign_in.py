@@ -392,3 +392,17 @@ def test_the_command_prints_the_url_for_clients(is_local: bool, capsys: pytest.C
     printed = capsys.readouterr().out
     assert f"Orders is served at {ORIGIN}/team/mcp (Ctrl+C stops it)" in printed
     assert (f"Users sign in for {URL}. Give clients this URL." in printed) is not is_local
+
+
+def test_the_command_names_a_sign_in_url_without_a_path(capsys: pytest.CaptureFixture[str]) -> None:
+    """Clients that get the URL of the host get 404, because the endpoint is below it."""
+    for path, is_named in (("/mcp", True), ("/", False)):
+        proxy = OAuthProxy(
+            "https://orders.example.com",
+            upstream=OIDC("https://login.example.com", "orders"),
+            scopes={"read": "See orders"},
+        )
+        mcp = MCPServer("Orders", auth=proxy, http=HTTPOptions(path=path))
+        _announce(mcp, RunOptions(), LOCAL, ORIGIN, in_this_process=False)
+        printed = capsys.readouterr().out
+        assert ("write https://orders.example.com/mcp in the sign-in." in printed) is is_named, path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import zipfile
 from http.client import HTTPConnection
@@ -26,6 +25,7 @@ from tests.cli.processes import FUNCMCP, PYTHON, environment
 from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from funcmcp_cli.new import Hosting
@@ -116,11 +116,6 @@ def project(request: pytest.FixtureRequest, projects: dict[str, Path]) -> Path:
 @pytest.fixture(params=ALL_HOSTINGS)
 def any_project(request: pytest.FixtureRequest, projects: dict[str, Path]) -> Path:
     return projects[request.param]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def files_in(folder: Path) -> set[str]:

@@ -23,10 +23,10 @@ from tests.cli.test_new import (
     TENANT,
     WITHOUT_FUNCTIONS,
     files_in,
-    free_port,
 )
 from tests.patience import PATIENCE
 from tests.postgres_server import postgres_server
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,6 +21,7 @@ import pytest
 from tests.cli.processes import FUNCMCP, Running, environment, running
 from tests.patience import PATIENCE
 from tests.shutdown import KINDS
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,11 +253,6 @@ def probe(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
     response = connection.getresponse()
     response.read()
     return response.status, response.getheader("connection")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 METRICS = """

@@ -25,6 +25,7 @@ from tests.cli import processes
 from tests.cli.forking import funcmcp, running
 from tests.cli.processes import FUNCMCP, Running, environment
 from tests.patience import PATIENCE
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -490,11 +491,6 @@ def test_the_port_is_the_one_on_which_azure_looks_for_the_program_it_started(fol
         [*FUNCMCP, "run", "server.py"], folder=folder, env={"FUNCTIONS_CUSTOMHANDLER_PORT": str(port)}
     ) as process:
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_the_line_at_the_start_names_the_variables_of_the_address(folder: Path) -> None:

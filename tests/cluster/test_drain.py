@@ -18,6 +18,7 @@ from funcmcp.tasks import SQLiteTasks
 from tests.cli.forking import UVICORN, running
 from tests.cli.processes import FUNCMCP, Running
 from tests.patience import PATIENCE
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,13 +86,6 @@ async def call() -> str:
 """
 STOPPED = "The server was stopped while the tool ran. Part of its work may be done."
 KINDS = ["run", "workers", "worker", "uvicorn"]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class Process:

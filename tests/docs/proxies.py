@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def proxy_program(name: str) -> str:
     """Return the path of a proxy, or skip the test (fail in CI)."""
     path = ROOT / ".servers" / "proxies" / name

@@ -33,9 +33,10 @@ from funcmcp_cli.new import create
 from tests.cli.forking import running
 from tests.cli.processes import FUNCMCP, PYTHON, environment
 from tests.docs.pages import block_of, blocks_of
-from tests.docs.proxies import caddy, free_port, haproxy, nginx, proxied
+from tests.docs.proxies import caddy, haproxy, nginx, proxied
 from tests.patience import PATIENCE
 from tests.requirements import require
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

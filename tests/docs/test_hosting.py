@@ -23,9 +23,9 @@ from tests.cli import processes
 from tests.cli.forking import running
 from tests.cli.processes import FUNCMCP, PYTHON, environment, run_to_end
 from tests.docs.pages import ROOT, block_of, blocks_of, with_frameworks
-from tests.docs.proxies import free_port
 from tests.docs.test_deploy import AZ
 from tests.patience import PATIENCE
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from funcmcp_cli.new import Hosting

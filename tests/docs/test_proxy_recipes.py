@@ -17,9 +17,10 @@ import yaml
 from tests.cli.forking import running
 from tests.cli.processes import FUNCMCP, PYTHON, environment
 from tests.docs.pages import ROOT, block_of
-from tests.docs.proxies import caddy, envoy, free_port, haproxy, nginx, proxied
+from tests.docs.proxies import caddy, envoy, haproxy, nginx, proxied
 from tests.patience import PATIENCE
 from tests.requirements import require
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -30,13 +29,6 @@ def proxy(*upstreams: Mapping[str, Any], **settings: Any) -> Iterator[Served]:
     variables = {"PROXY": json.dumps({**settings, "upstreams": upstreams}), "PYTHONPATH": str(REPOSITORY)}
     with serve(_GATEWAY, env=variables) as served:
         yield served
-
-
-def free_port() -> int:
-    """Return a port that is free now, for a program that takes no other way to choose one."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 @contextmanager

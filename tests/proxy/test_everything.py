@@ -18,8 +18,9 @@ import pytest
 from tests.clients.plan import Call, Step, Target, hear, tool
 from tests.clients.players import PER_REQUEST, PLAYERS, Player
 from tests.proxy.published import node_server
-from tests.proxy.serving import free_port, proxy, started
+from tests.proxy.serving import proxy, started
 from tests.proxy.wire import ERAS, HANDSHAKE, over_http, over_stdio, plain
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,8 +33,7 @@ from tests.clients.signing_in import serving_in_thread
 from tests.patience import PATIENCE
 from tests.serving import REPOSITORY
 from tests.sign_in.people import CLIENT_ID, HERE, HOST, SECRET, oidc_provider, orders
-from tests.sign_in.test_node_clients import free_port
-from tests.sockets import listen
+from tests.sockets import free_port, listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

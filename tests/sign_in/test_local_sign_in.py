@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from tests.patience import PATIENCE
 from tests.sign_in.browsing import BACK
 from tests.sign_in.test_clients import browser_of
 from tests.sign_in.test_node_clients import HERE, running
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,11 +71,6 @@ mcp = MCPServer("Orders", auth=Auth(tokens, resource=resource, scopes=["orders.r
 """,
 }
 _ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+/oauth/authorize\?\S+)")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture(scope="module", params=["proxy", "bearer"])

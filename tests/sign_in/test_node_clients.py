@@ -6,7 +6,6 @@ import asyncio
 import json
 import queue
 import re
-import socket
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from tests.adapters.asgi.test_application_servers import wait_for
 from tests.patience import PATIENCE
 from tests.sign_in.browsing import BACK, visit
 from tests.sign_in.people import SignIn, signed_in
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,12 +113,6 @@ def test_mcp_remote_signs_in_and_connects(served: SignIn, tmp_path: Path) -> Non
         wait_for(port)  # the client may print the address before it listens
         asyncio.run(visit(address, "remo"))
         lines.find(re.compile(r"Connected successfully"))
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def test_the_authorization_scenarios_of_the_conformance_suite_pass(served: SignIn, tmp_path: Path) -> None:

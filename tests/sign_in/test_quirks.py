@@ -41,8 +41,8 @@ from tests.sign_in.browsing import BACK, browse, visit
 from tests.sign_in.people import HERE, HOST, SCOPES
 from tests.sign_in.quirky_provider import CLIENT_ID, GROUPS, QUIRKS, SECRET, QuirkyProvider
 from tests.sign_in.test_clients import browser_of, expire
-from tests.sign_in.test_node_clients import free_port, running
-from tests.sockets import listen
+from tests.sign_in.test_node_clients import running
+from tests.sockets import free_port, listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

@@ -54,15 +54,15 @@ def options_of_environment() -> dict[str, Any]:
     """Return the options of a server that variables such as ``FASTMCP_INCLUDE_TAGS`` set.
 
     Raises:
-        TypeError: A variable selects a sign-in, which funcmcp does not have. The server must not start
-            without it.
+        TypeError: A variable selects a sign-in, and is not read. The server must not start without the sign-in.
     """
     options: dict[str, Any] = {}
     for variable, name, text in _variables():
         if name in _AUTH:
             raise TypeError(
-                f"{variable} selects a sign-in that funcmcp.compat does not have. Use auth= with an authenticator of "
-                "funcmcp.auth; see docs/guides/authentication.md."
+                f"{variable} selects a sign-in, and is not read here. Unset it, and pass the sign-in in the code: "
+                "FastMCP(..., auth=GoogleProvider(...)) with a provider of funcmcp.compat, or an authenticator of "
+                "funcmcp.auth. See docs/guides/from-fastmcp.md, Sign-in and tokens."
             )
         if name in _OPTIONS:
             options[name] = _converted(text, _OPTIONS[name])

@@ -64,6 +64,7 @@ CONTEXT_ATTRIBUTES = {
     "read_resource": "await mcp.read_resource(uri)",
     "set_state": "await context.state.set(name, value)",
     "warn": "await context.warning(data)",
+    "request": "context.http_request, or a service of mcp.services for what the application keeps in app.state",
     "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
     "client_id": "context.principal",
     "notify_resource_updated": "mcp.notify_resource_updated(uri)",

@@ -18,6 +18,7 @@ import pytest
 from tests import schemas
 from tests.cluster.proxy import proxied
 from tests.patience import PATIENCE
+from tests.sockets import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,13 +81,6 @@ _SLOW = pytest.mark.slow("Servers of others start, and each answer is followed b
 def a_case(server: str, *values: str) -> Any:
     """Return the parameters of a case, which is slow if the server is not the one that funcmcp brings."""
     return pytest.param(server, *values, marks=[_SLOW] if server in _OTHERS else [])
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> None:

@@ -265,6 +265,8 @@ async def test_a_table_of_arrow_is_rows() -> None:
 
 async def test_a_value_that_must_be_read_first_is_refused_with_the_call_that_reads_it() -> None:
     model = type("Model", (), {"__module__": "django.db.models.base"})
+    figure = type("BaseFigure", (), {"__module__": "plotly.basedatatypes"})
+    chart = type("TopLevelMixin", (), {"__module__": "altair.vegalite.v6.api"})
     cases = [
         (object_of_library("django.db.models.query", "QuerySet"), "Return list(queryset.values())."),
         (object_of_library("menu.models", "Dish", base=model), "Return django.forms.models.model_to_dict(instance)"),
@@ -274,6 +276,8 @@ async def test_a_value_that_must_be_read_first_is_refused_with_the_call_that_rea
         ),
         (object_of_library("requests.models", "Response"), "Return response.json(), or response.text."),
         (object_of_library("aiohttp.client_reqrep", "ClientResponse"), "Return await response.json()"),
+        (object_of_library("plotly.graph_objs._figure", "Figure", base=figure), "content.Image(figure.to_image("),
+        (object_of_library("altair.vegalite.v6.api", "Chart", base=chart), "content.Image(vl_convert.vegalite_to_png("),
     ]
     for value, remedy in cases:
         with pytest.raises(ValueError, match="can't be written as JSON") as caught:

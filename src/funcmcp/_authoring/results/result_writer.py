@@ -451,7 +451,8 @@ def _path_to_unwritable(value: Any, reject: Callable[[Any], str | None]) -> tupl
 
 
 def _reason_against_constants(value: Any) -> str | None:
-    return _reason_against(value, encode)
+    reason = _reason_against(value, encode)
+    return None if reason is None else f"{reason.removesuffix('.')}. Write None in its place."
 
 
 def _reason_against(value: Any, write: Callable[[Any], bytes] = to_json) -> str | None:

@@ -48,12 +48,14 @@ _BUILTINS = frozenset({"__main__", "builtins"})
 _CONVERT = "Convert it to a dict, a list, a text or a number."
 _REMEDIES = {
     "aiohttp.ClientResponse": "Return await response.json(), or await response.text().",
+    "altair.TopLevelMixin": "Return content.Image(vl_convert.vegalite_to_png(chart.to_json())), or chart.to_dict().",
     "builtins.coroutine": "Write await before the call that returns it.",
     "django.Model": "Return django.forms.models.model_to_dict(instance), or a dict of its fields.",
     "django.QuerySet": "Return list(queryset.values()).",
     "duckdb.DuckDBPyRelation": "Call fetchall(), df() or pl() first, in the tool.",
     "httpx.Response": "Return response.json(), or response.text.",
     "httpx2.Response": "Return response.json(), or response.text.",
+    "plotly.BaseFigure": 'Return content.Image(figure.to_image(format="png")), which needs kaleido.',
     "polars.LazyFrame": "Call collect() first.",
     "pandas.DataFrameGroupBy": "Aggregate it first, such as with sum().",
     "pandas.SeriesGroupBy": "Aggregate it first, such as with sum().",
