@@ -292,21 +292,21 @@ def _address_of(name: str | bytes | None, host: str) -> str | bytes | None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "number", "configure", "url"),
+    ("heading", "configure", "url"),
     [
-        ("nginx", 0, nginx, "http://shop.example.com/mcp"),
-        ("nginx", 1, nginx, "http://example.com/shop/mcp"),
-        ("HAProxy", 0, haproxy, "http://shop.example.com/mcp"),
-        ("Caddy", 0, caddy, "http://shop.example.com/mcp"),
+        ("nginx", nginx, "http://shop.example.com/mcp"),
+        ("A path prefix", nginx, "http://example.com/shop/mcp"),
+        ("HAProxy", haproxy, "http://shop.example.com/mcp"),
+        ("Caddy", caddy, "http://shop.example.com/mcp"),
     ],
     ids=["nginx", "nginx at a path", "HAProxy", "Caddy"],
 )
 async def test_a_proxy_passes_on_the_host_and_sends_events_at_once(
-    heading: str, number: int, configure: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    heading: str, configure: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The call ends only after the client has received an event of it and has sent another request."""
     (tmp_path / "server.py").write_text(SERVER)
-    blocks = [block.code for block in blocks_of("deploy/proxies.md") if block.heading == heading]
+    block, *_ = blocks_under(heading)
     started = asyncio.Event()
     host = str(urlsplit(url).hostname)
     resolve = socket.getaddrinfo
@@ -317,7 +317,7 @@ async def test_a_proxy_passes_on_the_host_and_sends_events_at_once(
     command = [*FUNCMCP, "run", "server.py", "--port", "0", "--allowed-host", host, "--allowed-host", f"{host}:{port}"]
     with running(command, folder=tmp_path) as server:
         upstream = server.endpoint().removesuffix("/mcp").removeprefix("http://")
-        with proxied(configure(blocks[number], port, upstream, tmp_path), port, {"HOME": str(tmp_path)}):
+        with proxied(configure(block, port, upstream, tmp_path), port, {"HOME": str(tmp_path)}):
             async with Client(url.replace(host, f"{host}:{port}")) as client:
                 call = asyncio.create_task(client.call_tool("wait", on_progress=lambda _: started.set()))
                 async with asyncio.timeout(PATIENCE):
@@ -405,7 +405,7 @@ def blocks_under(heading: str, page: str = "deploy/proxies.md") -> list[str]:
 
 
 def nginx_with_copies() -> str:
-    site, _, upstream = blocks_under("nginx")
+    (site,), (upstream,) = blocks_under("nginx"), blocks_under("Several copies")
     return upstream + site[site.index("server {\n    listen") :]
 
 
@@ -469,7 +469,6 @@ def test_no_call_fails_while_one_copy_after_the_other_is_renewed(
 
 
 def test_both_nginx_sites_pass_on_a_large_body_and_the_address_of_the_client() -> None:
-    site, with_prefix, _ = blocks_under("nginx")
-    for text in (site, with_prefix):
+    for text in (*blocks_under("nginx"), *blocks_under("A path prefix")):
         assert "client_max_body_size 4m;" in text
         assert text.count("proxy_pass ") == text.count("proxy_set_header X-Forwarded-For $remote_addr;")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,9 @@ def rpc_app(folder: Path) -> tuple[list[str], dict[str, str]]:
     folder.mkdir()
     definitions = {name: ({"bindings": bindings}, code) for name, (code, bindings) in FUNCTIONS.items()}
     write_function_json(folder, definitions)
-    return ["--worker", MICROSOFTS_COMMAND_WITH_NEW_LIBRARY], microsofts_environment(folder)
+    # The host has another protobuf than the worker, so that the variables are those of the worker alone.
+    variables = shlex.join(["env", *(f"{name}={value}" for name, value in microsofts_environment(folder).items())])
+    return ["--worker", f"{variables} {MICROSOFTS_COMMAND_WITH_NEW_LIBRARY}"], {}
 
 
 def lines_of(calls: Path, count: int) -> list[str]:
