@@ -53,6 +53,15 @@ async def test_tools_have_the_names_that_fastmcp_gives_them() -> None:
     assert result["structuredContent"] == {"url": "https://api.example/v1/orders"}
 
 
+async def test_parameters_of_the_client_leave_the_arguments_in_the_query() -> None:
+    operation = {"operationId": "find", "parameters": [{"name": "q", "in": "query", "schema": {"type": "string"}}]}
+    http = client()
+    http.params = {"key": "k"}
+    async with Client(FastMCP.from_openapi({**DOCUMENT, "paths": {"/find": {"get": operation}}}, http)) as session:
+        result = await session.call_tool("find", {"q": "tea"})
+    assert result["structuredContent"] == {"url": "https://api.example/v1/find?q=tea&key=k"}
+
+
 @pytest.mark.parametrize(
     ("maps", "expected"),
     [

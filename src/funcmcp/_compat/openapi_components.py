@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._adapters.openapi.api_client import query_of, request_for
 from funcmcp._authoring.openapi.http_requests import is_reserved
 from funcmcp._compat.components import Resource, ResourceTemplate, Tool
 from funcmcp._compat.content import ResourceContent, ResourceResult, ToolResult
@@ -66,8 +67,8 @@ class API:
             Exception: One of *error_type*: the API did not answer in time, or too many requests were sent.
         """
         target = plan.target({name: value for name, value in arguments.items() if name in plan.arguments})
-        url = f"{self.base_url.rstrip('/')}{target.path}{'?' if target.query else ''}{target.query}"
-        request = self.client.build_request(plan.operation.method, url, headers=target.headers, content=target.body)
+        url = self.base_url.rstrip("/") + target.path + query_of(target.query, str(self.client.params))
+        request = request_for(self.client, plan.operation.method, url, target.headers, target.body)
         for name, value in get_http_headers().items():
             if name not in request.headers and not is_reserved(name):
                 request.headers[name] = value

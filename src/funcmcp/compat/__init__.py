@@ -695,7 +695,8 @@ __all__ = [
 _ELSEWHERE = {
     "Client": "Use funcmcp.client.Client, or funcmcp.testing.Client in tests.",
     "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
-    "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
+    "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer; see "
+    "docs/guides/from-the-sdk.md.",
     "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
     "Extension": "Use funcmcp.compat.mcp.Extension with MCPServer(extensions=[...]), or funcmcp.extensions.Extension.",
     "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",

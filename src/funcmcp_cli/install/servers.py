@@ -235,7 +235,9 @@ def _command(folder: Path, runner: str, *arguments: str, packages: Packages = _N
     project = _uv_project(folder)
     uv = uv_program()
     if runner == "uv" and (project is None or uv is None):
-        missing = "uv is not on PATH" if uv is None else f"neither {folder} nor a folder above it has a pyproject.toml"
+        missing = "uv is not on PATH"
+        if uv is not None:
+            missing = f"neither {folder} nor a folder above it has a pyproject.toml. Leave it out, or pass --runner uvx"
         raise Failure(f"--runner uv is not possible: {missing}.")
     if (
         uv is not None

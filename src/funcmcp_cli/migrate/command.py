@@ -75,8 +75,14 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
     if write:
         write_changes(plan.changes)
         if not as_json:
-            files = _files(len(plan.changes))
-            write_line(f"Rewrote {files}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after.")
+            write_line(_written(len(plan.changes)))
+
+
+def _written(count: int) -> str:
+    """Return what was rewritten, and what to do next."""
+    if count == 0:
+        return "No file was rewritten."
+    return f"Rewrote {_files(count)}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after."
 
 
 def _plan(path: Path) -> MigrationPlan:

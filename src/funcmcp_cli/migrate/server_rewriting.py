@@ -69,7 +69,8 @@ def _read_import(text: _Text, node: ast.Import) -> None:
             start, end = text.source.span(alias)
             text.edits.append((start, end, f"{_COMPAT}.{alias.name} as {name}"))
         elif is_original(alias.name) and not is_types(alias.name) and alias.name != "mcp":
-            text.note(node, "missing", f"import {alias.name}: import the names from {_COMPAT}")
+            advice = "use mcp.run()" if alias.name == "mcp.server.stdio" else f"import the names from {_COMPAT}"
+            text.note(node, "missing", f"import {alias.name}: {advice}")
 
 
 def _names_lacking(text: _Text, module: str, name: str) -> list[str]:

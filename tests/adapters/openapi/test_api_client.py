@@ -55,6 +55,18 @@ async def test_credentials_join_the_request() -> None:
     assert (request.headers["content-type"], request.content) == ("text/plain", b"body")
 
 
+async def test_parameters_of_the_client_join_the_query() -> None:
+    urls: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        urls.append(str(request.url))
+        return httpx2.Response(302 if len(urls) == 1 else 200, headers={"location": "/v2/a?q=b"})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer), params={"key": "k&"}) as client:
+        await send(client, "GET", BASE, Target("/a", "x=1,2", {}, None), Applied())
+    assert urls == [f"{BASE}/a?x=1,2&key=k%26", "https://api.example/v2/a?q=b"]
+
+
 @pytest.mark.parametrize(
     ("status", "method", "location", "follows"),
     [

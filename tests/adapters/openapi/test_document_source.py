@@ -34,6 +34,12 @@ def test_a_text_in_json_is_refused_with_what_to_write() -> None:
         load('{"openapi": "3.0.0"}')
 
 
+def test_an_application_is_refused_with_what_to_write() -> None:
+    application: Any = lambda scope, receive, send: None  # noqa: E731 - any callable
+    with pytest.raises(RegistrationError, match=r"write mcp.tools_from_asgi\(app\)"):
+        load(application)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("a.json", '\ufeff{"openapi": "3.0.0"}'), ("a.yaml", "openapi: 3.0.0"), ("a", "openapi: '3.0.0'")],

@@ -58,6 +58,11 @@ def test_the_server_answers_as_before(tmp_path: Path) -> None:
     assert (compared.stdout, compared.returncode) == ("no differences\n", 0)
 
 
+def test_a_report_with_nothing_to_rewrite_says_so(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text("from mcp.server.lowlevel import Server\n")
+    assert funcmcp("migrate", "server.py", "--write", folder=tmp_path).stdout.endswith("No file was rewritten.\n")
+
+
 def test_without_libcst_the_command_names_the_extra(tmp_path: Path) -> None:
     import subprocess
 

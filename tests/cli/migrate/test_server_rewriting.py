@@ -148,6 +148,7 @@ def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
             "Server of mcp.server: funcmcp has no low-level server. Use @mcp.tool",
         ),
         ("from mcp.server.stdio import stdio_server", "missing", "stdio_server of mcp.server.stdio: use mcp.run()"),
+        ("import mcp.server.stdio", "missing", "import mcp.server.stdio: use mcp.run()"),
         (
             "from mcp.client.session import ClientSession",
             "differs",

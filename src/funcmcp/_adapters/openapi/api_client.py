@@ -21,7 +21,7 @@ from funcmcp._protocol.errors import ToolError
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from funcmcp._authoring.openapi.credentials import Applied
     from funcmcp._authoring.openapi.operations import Target
@@ -67,15 +67,14 @@ async def send(client: Any, method: str, base_url: str, target: Target, credenti
     Raises:
         ToolError: The API does not answer, or its response exceeds a limit.
     """
-    query = "&".join([part for part in (target.query, *credentials.query) if part])
-    url = base_url + target.path + (f"?{query}" if query else "")
+    url = base_url + target.path + query_of(target.query, str(client.params), *credentials.query)
     headers = {"accept": "*/*", "accept-encoding": "gzip", **target.headers, **credentials.headers}
     if credentials.cookies:
         headers["cookie"] = "; ".join([*filter(None, [headers.get("cookie")]), *credentials.cookies])
     body = target.body
     try:
         for _ in range(_MAX_REDIRECTS):
-            request = client.build_request(method, url, headers=headers, content=body)
+            request = request_for(client, method, url, headers, body)
             response = await client.send(request, stream=True, follow_redirects=False)
             next_url = _redirected(url, method, response)
             if next_url is None:
@@ -87,6 +86,19 @@ async def send(client: Any, method: str, base_url: str, target: Target, credenti
             raise
         raise ToolError(f"The API did not answer ({type(error).__name__}).") from error
     raise ToolError(f"The API redirects more than {_MAX_REDIRECTS} times.")
+
+
+def request_for(client: Any, method: str, url: str, headers: Mapping[str, str], body: Any) -> Any:
+    """Build the request for exactly this URL. httpx would replace its query by the ``params`` of the client."""
+    request = client.build_request(method, url, headers=headers, content=body)
+    request.url = type(request.url)(url)
+    return request
+
+
+def query_of(*parts: str) -> str:
+    """Return the query of a URL with its question mark."""
+    query = "&".join(filter(None, parts))
+    return f"?{query}" if query else ""
 
 
 def _redirected(url: str, method: str, response: Any) -> str | None:

@@ -54,6 +54,10 @@ def load(source: Source) -> LoadedDocument:
         return LoadedDocument(_document_of(_fetched(source), visible_url(source)), source)
     if isinstance(source, str) and source.lstrip().startswith("{"):
         raise RegistrationError("openapi is a URL, a file or a dict, not a text in JSON. Pass json.loads(text).")
+    if callable(source):
+        raise RegistrationError(
+            "openapi is a URL, a file or a dict, not an application. For its routes, write mcp.tools_from_asgi(app)."
+        )
     path = Path(source)
     try:
         size = path.stat().st_size
