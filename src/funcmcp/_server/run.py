@@ -129,11 +129,15 @@ class Run:
         finally:
             self._task = None
             current_run.set(outer)
-        if self.cancelled and task is not None:  # the work ignored its cancellation: its result must not be sent
+        self._raise_if_cancelled(task)
+        return result
+
+    def _raise_if_cancelled(self, task: asyncio.Task[object] | None) -> None:
+        """Raise RunCancelledError if the work ignored its cancellation: its result must not be sent."""
+        if self.cancelled and task is not None:
             if self._has_cancelled_task:
                 task.uncancel()
             raise RunCancelledError
-        return result
 
 
 current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
