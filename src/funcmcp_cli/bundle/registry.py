@@ -6,13 +6,13 @@ internal/validators, which decides what the official registry accepts.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from funcmcp._client.public_addresses import is_public
 from funcmcp_cli.bundle.documents import SOURCES, first_url, is_web_url, source_of
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.json_values import as_list, as_object
@@ -38,9 +38,6 @@ _RELEASES = {
     "gitlab.com": re.compile(r"/[A-Za-z0-9._/-]+/-/(releases/[^/]+/downloads/[^/]+|package_files/[0-9]+/download)"),
 }
 """The paths of files of a release, by the hosts from which the official registry accepts bundles."""
-
-_SHARED_ADDRESSES = ipaddress.ip_network("100.64.0.0/10")
-"""Addresses of providers' own networks (RFC 6598)."""
 
 
 def registry_entry(project: Project, description: Description) -> dict[str, Any] | None:
@@ -264,10 +261,6 @@ def _is_public(url: str) -> bool:
     if parts.scheme != "https" or host == "localhost" or host.endswith(".localhost"):
         return False
     try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
+        return is_public(host)
+    except ValueError:  # a name
         return True
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
-    is_local = address.is_loopback or address.is_unspecified or address.is_private or address.is_link_local
-    return not (is_local or address.is_multicast or address in _SHARED_ADDRESSES)
