@@ -18,7 +18,7 @@ import typer
 
 from funcmcp import __version__
 from funcmcp._text.listing import some_of
-from funcmcp_cli.output import write_line, write_note
+from funcmcp_cli.output import below_here, write_line, write_note
 from funcmcp_cli.program_options import ProgramOptions  # noqa: TC001 - with_options reads the types
 from funcmcp_cli.server_options import (
     Conflict,
@@ -545,7 +545,7 @@ def _announce_reload(files: list[Path]) -> None:
     if not files:
         write_note("Reloading because of SIGHUP.", error=True, level=logging.INFO)
         return
-    names = sorted(str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file) for file in files)
+    names = sorted(map(below_here, files))
     write_note(f"Reloading because {some_of(names, _SHOWN_FILES)} changed.", error=True, level=logging.INFO)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp_cli.json_values import as_list, as_object
+from funcmcp_cli.output import below_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -199,7 +200,7 @@ FASTMCP_MEMBERS = (
 def _command_of_fastmcp(folder: Path, document: Mapping[str, Any]) -> str:
     """Return the command that does what a fastmcp.json says. The values of environment variables are not shown."""
     source = as_object(document["source"])
-    target = _below_here(folder / str(source["path"]))
+    target = below_here(folder / str(source["path"]))
     if source.get("entrypoint"):
         target += f":{source['entrypoint']}"
     parts: dict[str, list[str]] = {}
@@ -229,23 +230,36 @@ def advice_about_folder(folder: Path) -> str:
         return servers
     for pattern in ("fastmcp.json", "server.json", "*.mcpb", "*.ipynb"):
         for file in sorted(folder.glob(pattern)):
-            advice = advice_about_file(file, _below_here(file))
+            advice = advice_about_file(file, below_here(file))
             if advice:
                 return advice
-    for application in APPLICATIONS:
-        path = next((_below_here(file) for file, text in _python_files(folder) if application.pattern in text), "")
-        if path:
-            return f"{path} has {application.title}. {application.advice}".replace("{}", "app").replace("FILE", path)
+    advice = _advice_about_code(folder)
+    if advice:
+        return advice
     project = folder / "pyproject.toml"
     if project.is_file():
-        return _advice_about_document(project, _below_here(project)).partition(". ")[2]
+        return _advice_about_document(project, below_here(project)).partition(". ")[2]
     package = folder / "package.json"
-    return _advice_about_document(package, _below_here(package)) if package.is_file() else ""
+    return _advice_about_document(package, below_here(package)) if package.is_file() else ""
+
+
+def _advice_about_code(folder: Path) -> str:
+    """Return what to do with the most specific application that a file of a folder makes; "" if there is none."""
+    paths: dict[str, str] = {}
+    for file, text in _python_files(folder):
+        for application in APPLICATIONS:
+            if application.pattern in text:
+                paths.setdefault(application.title, below_here(file))
+    for application in APPLICATIONS:
+        path = paths.get(application.title)
+        if path is not None:
+            return f"{path} has {application.title}. {application.advice}".replace("{}", "app").replace("FILE", path)
+    return ""
 
 
 def _shown_servers(folder: Path) -> str:
     """Return a question with the files of a folder that make a server; "" if there are none."""
-    files = [_below_here(file) for file, text in _python_files(folder) if _SERVER.search(text)]
+    files = [below_here(file) for file, text in _python_files(folder) if _SERVER.search(text)]
     return f"Did you mean {' or '.join(files[:_SHOWN])}?" if files else ""
 
 
@@ -260,13 +274,6 @@ def _python_files(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield file, stream.read(_MAX_CHARACTERS)
         except OSError:
             continue
-
-
-def _below_here(path: Path) -> str:
-    """Return a path as it is written in this folder."""
-    here = Path.cwd()
-    path = path.absolute()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def advice_about_application(module: ModuleType, modules: Mapping[str, object], file: str) -> str:

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -23,6 +24,12 @@ from funcmcp._text.visible import UNSAFE, visible
 
 if TYPE_CHECKING:
     import re
+
+
+def below_here(path: Path) -> str:
+    """Return a path as it is written in this folder: a relative one, unless it is outside."""
+    here, path = Path.cwd(), path.absolute()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def write_line(text: object, *, error: bool = False, colour: str | None = None) -> None:

@@ -25,6 +25,7 @@ from funcmcp_cli.other_targets import (
     advice_about_folder,
     title_of_application,
 )
+from funcmcp_cli.output import below_here
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -324,10 +325,7 @@ def _failing_line(target: Target, error: BaseException) -> str:
 
 
 def _line(file: Path, number: int | None) -> str:
-    folder = Path.cwd()
-    if file.is_relative_to(folder):
-        file = file.relative_to(folder)
-    return f"{file}, line {number}"
+    return f"{below_here(file)}, line {number}"
 
 
 def _server_in(module: ModuleType, target: Target) -> MCPServer:

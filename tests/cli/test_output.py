@@ -66,6 +66,12 @@ def test_no_other_module_of_the_command_line_writes_to_a_terminal() -> None:
     assert writes(COMMAND_LINE / "output.py") == {"typer.echo", "sys.stdout.buffer"}
 
 
+def test_a_path_is_shown_as_it_is_written_in_this_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [tmp_path / "a" / "b.py", Path("c.py"), tmp_path.parent / "d.py"]
+    assert list(map(output.below_here, paths)) == ["a/b.py", "c.py", str(tmp_path.parent / "d.py")]
+
+
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), BrokenPipeError(), ValueError()])
 def test_a_note_that_can_not_be_written_is_left_out(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_arguments: object, **_options: object) -> None:
