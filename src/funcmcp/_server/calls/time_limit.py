@@ -38,9 +38,11 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
     except BaseException as error:
         if not deadline.has_ended(error):
             raise
+        is_late = True
     else:
-        if not deadline.has_ended():
-            return result
+        is_late = deadline.has_ended()
+    if not is_late:
+        return result
     if context.end is not None:
         limit = context.end.limit
     assert limit is not None  # noqa: S101 - otherwise the time is never up
