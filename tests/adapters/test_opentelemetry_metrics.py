@@ -128,6 +128,7 @@ async def serving(measured: Measured, store: TaskStore, name: str = "measured") 
         await runtime_of(mcp).aclose()
 
 
+@pytest.mark.slow("A real store takes seconds for it.")
 async def test_tasks_and_their_runs_are_counted_on_every_store(measured: Measured, store: TaskStore) -> None:
     export = {TOOL: "export"}
     async with serving(measured, store) as mcp, Client(mcp, elicit=accept({"agreed": True})) as client:

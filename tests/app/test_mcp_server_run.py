@@ -174,6 +174,7 @@ def test_a_script_serves_http_until_sigterm(tmp_path: Path, line: str) -> None:
     assert process.output == f"Serving on {url}"
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("line", ['mcp.run("sse", port=0)', 'asyncio.run(mcp.run_async("sse", port=0))'])
 def test_a_script_serves_http_sse(tmp_path: Path, line: str) -> None:
     with running([PYTHON, str(script(tmp_path, line))]) as process:
@@ -223,6 +224,7 @@ def records(output: str) -> list[tuple[str, str]]:
     return [(document["level"], document["message"]) for document in documents]
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("line", ['mcp.run("http")', 'asyncio.run(mcp.run_async("http"))'])
 def test_the_lines_at_the_start_are_records_of_a_json_log(tmp_path: Path, line: str) -> None:
     env = {"PORT": "0", "FUNCMCP_LOG_FORMAT": "json"}

@@ -62,6 +62,7 @@ def reason_against(versions: dict[str, str]) -> str | None:
     return " ".join(run.stderr.partition("cause:")[2].split())
 
 
+@pytest.mark.slow("A resolver of packages runs for some sixty frameworks.")
 @in_ci
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: f"{next(iter(group))}...")

@@ -329,6 +329,7 @@ def test_ctrl_c_at_a_question_ends_the_command_without_a_traceback(folder: Path)
     assert "Traceback" not in terminal.shown
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_progress_is_shown_in_a_terminal_and_the_result_stays_plain(folder: Path, url: str, where: str) -> None:
     terminal = Terminal(folder, "call", "kinds.py" if where == "target" else url, "count")

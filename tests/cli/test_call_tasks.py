@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 SERVER = '''
 import asyncio
 
@@ -110,6 +112,7 @@ def test_an_error_of_a_task_is_shown_with_its_id(task_folder: Path, url: str) ->
     assert (shown.returncode, shown.stdout, shown.stderr) == (1, "", line)
 
 
+@_SLOW
 def test_a_terminal_shows_the_status_and_the_questions_of_a_task(task_folder: Path, url: str) -> None:
     terminal = Terminal(task_folder, "call", url, "read")
     try:
@@ -127,6 +130,7 @@ def test_a_terminal_shows_the_status_and_the_questions_of_a_task(task_folder: Pa
         terminal.close()
 
 
+@_SLOW
 def test_ctrl_c_cancels_the_task(task_folder: Path, url: str) -> None:
     terminal = Terminal(task_folder, "call", url, "hang")
     try:
@@ -141,6 +145,7 @@ def test_ctrl_c_cancels_the_task(task_folder: Path, url: str) -> None:
     assert funcmcp("call", url, "count_ended", folder=task_folder).stdout == "1\n"
 
 
+@_SLOW
 def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
     """The server does not answer the cancellation, which the command would wait for."""
     task: dict[str, Any] = {"taskId": "t1", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttlMs": None}
@@ -197,6 +202,7 @@ async def wait() -> str:
 """
 
 
+@_SLOW
 def test_a_durable_task_is_followed_across_a_restart_of_the_server(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(DURABLE)
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as first:

@@ -23,6 +23,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureFrontEnd]:
         yield app
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("place", ["option", "variable", "file", "url"])
 def test_the_key_is_used_for_callers_of_this_machine_and_never_written(
     app: AzureFrontEnd, place: str, tmp_path: Path
@@ -45,6 +46,7 @@ def test_a_client_of_stdio_is_served(app: AzureFrontEnd) -> None:
     assert called.stdout == "sunny in Oslo, asked 1 times\n", called.stderr
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_callers_of_other_machines_send_their_own_credentials(app: AzureFrontEnd, workers: str) -> None:
     command = [*FUNCMCP, "front", app.origin, "--host", "0.0.0.0", "--port", "0", "--workers", workers]

@@ -103,6 +103,7 @@ def _with_port(argument: str, request: pytest.FixtureRequest) -> str:
     return argument
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("mistake", cases(serving=True))
 def test_a_habit_that_serves(mistake: dict[str, Any], tmp_path: Path) -> None:
     with running([*FUNCMCP, *mistake["arguments"]], folder=folder_of(mistake, tmp_path)) as process:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from tests.cli.processes import Running
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 KEY = "k" * 16
 PROGRAM = Path(__file__).parents[1] / "functions_host" / "workers" / "rpc_program.py"
 
@@ -52,6 +54,7 @@ def host(folder: Path) -> Iterator[tuple[Running, str]]:
         yield process, process.endpoint()
 
 
+@_SLOW
 @pytest.mark.parametrize("as_text", [False, True])
 def test_local_settings_name_the_port_unless_the_command_does(as_text: bool, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -184,6 +187,7 @@ def test_it_ends_with_code_0_and_leaves_no_process(number: signal.Signals, folde
             os.kill(pid, 0)
 
 
+@_SLOW
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_language_worker_ends_with_the_command(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "host.json").write_text("{}")
@@ -423,6 +427,7 @@ def test_each_response_can_be_sent_and_the_connection_goes_on(
         assert "Traceback" not in process.output
 
 
+@_SLOW
 def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path) -> None:
     inspected = funcmcp("inspect", str(folder), "--json")
     assert inspected.returncode == 0

@@ -172,6 +172,7 @@ def status_over_tls(url: str, folder: Path, authority: str | None) -> int:
         connection.close()
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_with_an_authority_of_clients_only_its_clients_connect(authorities: Path, options: list[str]) -> None:
     files = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", "ours.pem", "--log-level", "info"]

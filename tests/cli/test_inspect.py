@@ -121,6 +121,7 @@ def test_people_get_a_table_with_colours(folder: Path) -> None:
     assert ["greet", "name: string", "Greet somebody."] in rows
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_long_list_has_a_line_for_each_tool_and_a_name_shows_one(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(MANY_TOOLS)
     shown = plain(shown_in_a_terminal(tmp_path, "server.py"))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from funcmcp.middleware import CallNext, Reply, RequestContext
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 SERVER = """
 import logging
 
@@ -168,6 +170,7 @@ def at_a_terminal(server: Path, *options: str) -> Iterator[Terminal]:
             os.close(ours)
 
 
+@_SLOW
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_on_a_terminal_each_request_is_a_line_with_method_name_outcome_and_time(
     server: Path, options: list[str]
@@ -199,6 +202,7 @@ def test_nothing_that_a_client_sends_steers_the_terminal_or_makes_a_line_of_its_
     assert other.startswith(r"\x1b]0;title\x07 ")
 
 
+@_SLOW
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_on_a_terminal_a_failure_begins_with_the_authors_line_and_has_no_frames_of_libraries(
     server: Path, options: list[str]
@@ -221,12 +225,14 @@ def test_verbose_shows_the_frames_of_libraries(server: Path) -> None:
         assert [line for line in terminal._matching(' *File ".*') if "sums.py" not in line] != []
 
 
+@_SLOW
 def test_a_reload_names_the_file(server: Path) -> None:
     with at_a_terminal(server, "--reload") as terminal:
         server.write_text(f"{server.read_text()}\n# changed\n")
         terminal.line(r"Reloading because \S*sums\.py changed\.")
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("options", "variables"),
     [
@@ -273,6 +279,7 @@ def test_an_unknown_format_of_the_log_is_one_line(server: Path) -> None:
     assert (ended.returncode, ended.stderr) == (1, "FUNCMCP_LOG_FORMAT must be 'text' or 'json'; got 'xml'.\n")
 
 
+@_SLOW
 def test_why_a_server_cant_start_is_json_too(tmp_path: Path, server: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module\n")
     for command in (["broken.py"], ["broken.py", "--workers", "2"], [str(server), "--uds", "no/x"]):
@@ -301,6 +308,7 @@ def test_a_server_on_stdio_writes_json_to_stderr(server: Path) -> None:
     assert {"status", "caller"}.isdisjoint(record)
 
 
+@_SLOW
 def test_a_program_that_reads_stderr_gets_no_lines_of_requests_unless_it_asks(server: Path) -> None:
     for options, logged in (([], False), (["--log-level", "info"], True), (["--log-level", "warning"], False)):
         command = [*FUNCMCP, "run", str(server), "--port", "0", *options]
@@ -315,6 +323,7 @@ def test_a_program_that_reads_stderr_gets_no_lines_of_requests_unless_it_asks(se
         assert bool(lines) is logged
 
 
+@_SLOW
 @pytest.mark.parametrize("options", [[], ["--log-level", "warning"]], ids=["default", "with a level"])
 def test_a_text_of_a_client_in_a_record_of_another_logger_is_no_record_of_its_own(
     server: Path, options: list[str]
@@ -331,12 +340,14 @@ def test_a_text_of_a_client_in_a_record_of_another_logger_is_no_record_of_its_ow
         assert process.lines[first + 1] == r"    ERROR forged \x1b[31m"
 
 
+@_SLOW
 def test_a_terminal_is_spared_where_the_level_is_above_info(server: Path) -> None:
     with at_a_terminal(server, "--log-level", "error") as terminal:
         assert terminal.send("tools/list", {}) == 200
         assert terminal._matching(".*") == []
 
 
+@_SLOW
 def test_the_level_holds_for_the_authors_own_loggers(server: Path) -> None:
     with at_a_terminal(server, "--log-level", "info") as terminal:
         assert terminal.send("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) == 200
@@ -349,6 +360,7 @@ def test_a_level_that_is_none_is_refused_with_the_valid_ones(server: Path) -> No
     assert "--log-level" in ended.stderr
 
 
+@_SLOW
 def test_stdio_has_no_options_of_http(server: Path) -> None:
     for option in (["--log-level", "info"], ["--tls-cert", "c.pem"], ["--tls-key", "k.pem"]):
         ended = funcmcp("run", str(server), "--stdio", *option)

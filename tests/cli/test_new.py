@@ -30,6 +30,8 @@ from tests.sockets import free_port
 if TYPE_CHECKING:
     from funcmcp_cli.new import Hosting
 
+_SLOW = pytest.mark.slow("A project is written and tested in processes of its own.")
+
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
 WITHOUT_FUNCTIONS: tuple[Hosting, ...] = ("docker", "aca", "kubernetes", "systemd", "none")
 ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, *WITHOUT_FUNCTIONS)
@@ -147,6 +149,7 @@ async def test_funcmcp_run_answers_a_client(any_project: Path) -> None:
         assert await add(process.endpoint()) == {"result": 3}
 
 
+@_SLOW
 def test_its_own_tests_pass(any_project: Path) -> None:
     command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
     run = subprocess.run(
@@ -216,6 +219,7 @@ def test_the_doctor_finds_nothing_to_mend(project: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings"), done.stdout
 
 
+@_SLOW
 async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(projects: dict[str, Path]) -> None:
     folder = projects["self-hosted"]
     handler = json.loads((folder / "host.json").read_text())["customHandler"]["description"]
@@ -227,6 +231,7 @@ async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(pr
         assert await add(f"http://127.0.0.1:{port}/mcp") == {"result": 3}
 
 
+@_SLOW
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, Path], hosting: str) -> None:
     settings = {**SIGN_IN, "WEBSITE_HOSTNAME": "localhost:7071"}
@@ -242,6 +247,7 @@ def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, P
     assert [finding for finding in json.loads(done.stdout) if finding["level"] != "ok"] == []
 
 
+@_SLOW
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_a_project_with_a_sign_in_has_its_files_and_no_fault(signing_in: dict[str, Path], hosting: str) -> None:
     folder = signing_in[hosting]
@@ -252,6 +258,7 @@ def test_a_project_with_a_sign_in_has_its_files_and_no_fault(signing_in: dict[st
     assert "ok       redirect URI: is in the registration of the infrastructure.\n" in done.stdout
 
 
+@_SLOW
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_a_project_with_a_sign_in_starts_and_answers_its_metadata(signing_in: dict[str, Path], hosting: str) -> None:
     port = free_port()
@@ -437,6 +444,7 @@ def test_bicep_files_and_parameters_fit_together(project: Path) -> None:
     assert set(re.findall(r"app\.outputs\.(\w+)", main)) <= declared("output", app)
 
 
+@_SLOW
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_the_bicep_of_a_sign_in_is_parsed_and_its_files_fit_together(signing_in: dict[str, Path], hosting: str) -> None:
     require("pycep-parser", find_spec("pycep"))
@@ -515,6 +523,7 @@ def test_azure_lets_users_in_through_named_client_applications_only(projects: di
     assert "unauthenticatedClientAction: 'Return401'" in app
 
 
+@_SLOW
 def test_the_wheels_have_the_files_of_their_packages_and_no_others(tmp_path: Path) -> None:
     require("hatchling", find_spec("hatchling"))
     command = ["scripts/dist.sh", str(tmp_path)]

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from funcmcp_cli.new import Hosting
 
+_SLOW = pytest.mark.slow("A project is written and tested in processes of its own.")
+
 SETTINGS = {"MCP_URL", "ENTRA_TENANT_ID", "ENTRA_CLIENT_ID", "ENTRA_CLIENT_SECRET", "DATABASE_URL"}
 
 
@@ -87,6 +89,7 @@ def test_each_hosting_has_a_place_for_the_settings_of_a_sign_in_and_a_database(
         assert {"server.py", "sign_in.py", "database.py"} <= set(copied.split())
 
 
+@_SLOW
 @pytest.mark.parametrize("hosting", ["docker", "http"])
 def test_the_tests_of_a_project_with_a_database_pass(
     with_all_options: dict[str, Path], postgres: str, hosting: str
@@ -106,6 +109,7 @@ def test_the_tests_of_a_project_with_a_database_pass(
         assert summary in run.stdout
 
 
+@_SLOW
 def test_a_server_elsewhere_signs_its_users_in_and_does_not_start_open(
     with_all_options: dict[str, Path], postgres: str
 ) -> None:
@@ -133,6 +137,7 @@ def test_a_server_elsewhere_signs_its_users_in_and_does_not_start_open(
     assert "MCP_URL is not set. Without it, everybody could call the tools." in ended.stderr
 
 
+@_SLOW
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_the_bicep_of_a_database_passes_its_url_on(with_all_options: dict[str, Path], hosting: str) -> None:
     infra = with_all_options[hosting] / "infra"

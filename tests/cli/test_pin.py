@@ -45,6 +45,7 @@ def test_a_server_that_has_not_changed_is_as_pinned(pin: Callable[..., tuple[int
     assert (code, output.strip()) == (0, "time_server.py is the same as in time.lock.json.")
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_what_has_changed_is_shown_and_fails_the_check(pin: Callable[..., tuple[int, str, str]]) -> None:
     pin("time_server.py", "-o", "time.lock.json")
     before = Path("time.lock.json").read_text()
@@ -58,6 +59,7 @@ def test_what_has_changed_is_shown_and_fails_the_check(pin: Callable[..., tuple[
     assert Path("time.lock.json").read_text() == before
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_another_file_is_written_again_with_what_has_changed(pin: Callable[..., tuple[int, str, str]]) -> None:
     pin("time_server.py")
     code, output, _ = pin(about="Other.")

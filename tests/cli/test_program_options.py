@@ -32,6 +32,7 @@ def server(shared: Authorizing) -> Authorizing:
     return shared
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize(
     ("command", "output"),
     [
@@ -82,6 +83,7 @@ def test_a_private_key_signs_a_statement_and_tokens_can_be_bound_to_a_key(server
     assert "dpop" in server.token_headers[0]
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_token_of_the_platform_is_the_identity_or_the_credential(server: Authorizing, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("platform-token")

@@ -30,6 +30,8 @@ from tests.sockets import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 
 
@@ -63,6 +65,7 @@ def test_the_endpoint_is_printed_when_it_accepts_connections(folder: Path) -> No
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "Hello, Ada!\n", "")
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("options", "environment_keys", "lines", "warned"),
     [
@@ -110,6 +113,7 @@ def test_what_workers_would_not_share_is_one_clear_line(folder: Path, code: str,
     assert ended.stderr.count("\n") == 1
 
 
+@_SLOW
 def test_workers_know_the_sessions_of_each_other(folder: Path) -> None:
     with served(folder, "server.py", "--workers", "2") as (_, url):
         for _ in range(16):  # each request opens a connection of its own, which either worker may get
@@ -179,6 +183,7 @@ def worker_of_each(stack: contextlib.ExitStack, url: str, count: int, living: st
     raise AssertionError(f"only {len(workers)} of {count} workers answered")
 
 
+@_SLOW
 def test_a_session_that_one_worker_ended_is_over_at_all_of_them(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(WORKER)
     with contextlib.ExitStack() as stack:
@@ -211,6 +216,7 @@ def post(url: str, method: str, params: dict[str, Any], session: str = "") -> tu
         return response.getheader("mcp-session-id", ""), json.loads(response.read())
 
 
+@_SLOW
 @pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=["plain", "workers", "reload"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(
@@ -226,6 +232,7 @@ async def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(
     assert "Traceback" not in process.output
 
 
+@_SLOW
 @pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=["plain", "workers", "reload"])
 def test_a_tool_that_can_not_be_listed_is_named_once_and_the_others_are_served(
     folder: Path, options: list[str]
@@ -236,6 +243,7 @@ def test_a_tool_that_can_not_be_listed_is_named_once_and_the_others_are_served(
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "1\n", "")
 
 
+@_SLOW
 def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
     """All at once, because each takes its nine seconds. Worker processes are there where the lock is never free."""
     tools = ["thread", "executor", "block", "spin", "stream"]
@@ -252,6 +260,7 @@ def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
         assert "Traceback" not in server.caller.output
 
 
+@_SLOW
 def test_sigterm_ends_it_in_time_even_in_a_c_function_on_the_event_loop(folder: Path) -> None:
     with contextlib.ExitStack() as stack:
         assert Hanging(stack, folder, "hanging.py", "backtrack").process.ended() == -signal.SIGALRM
@@ -294,6 +303,7 @@ def status_for(url: str, host: str) -> int:
     return answer.status_code
 
 
+@_SLOW
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_a_server_on_all_addresses_is_announced_at_one_that_it_answers(
@@ -451,6 +461,7 @@ async def test_a_worker_that_is_killed_is_replaced(folder: Path) -> None:
         assert await asyncio.to_thread(process.ended) == 0
 
 
+@_SLOW
 async def test_reload_serves_a_file_as_it_is_now(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     greeting = tmp_path / "greeting.py"
@@ -583,6 +594,7 @@ def test_a_full_disk_for_its_output_stops_no_server(folder: Path) -> None:
         process.wait(PATIENCE)
 
 
+@_SLOW
 async def test_a_server_has_its_own_arguments_in_every_process_and_needs_no_stderr(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("""
 import argparse, sys

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 SHOP = '''
 from typing import Any
 
@@ -113,6 +115,7 @@ async def test_a_command_on_stdio_is_served_over_http(shop: Path, revision: str)
         assert process.lines[-1].startswith(f"{PYTHON} -m is served at {url} ")
 
 
+@_SLOW
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_url_is_served_on_stdio_and_over_http(shop: Path, revision: str) -> None:
     with served(shop, "shop.py") as (_, url):
@@ -121,12 +124,14 @@ async def test_a_url_is_served_on_stdio_and_over_http(shop: Path, revision: str)
             await check_everything(second, revision)
 
 
+@_SLOW
 async def test_a_command_in_quotes_is_a_command_as_for_call(shop: Path) -> None:
     command = bridge_on_stdio(shop, " ".join(ON_STDIO))
     async with Client(command) as client:
         assert (await client.call_tool("price", {"item": "tea"})).text == "3"
 
 
+@_SLOW
 async def test_two_workers_serve_a_url(shop: Path) -> None:
     with served(shop, "shop.py") as (_, url), served(shop, url, "--workers", "2") as (_, second):
         for _ in range(8):
@@ -193,6 +198,7 @@ def held(tmp_path: Path) -> Iterator[tuple[Path, Any]]:
 ON_STDIO_HELD = (PYTHON, "-m", "funcmcp_cli.main", "run", "held.py", "--stdio")
 
 
+@_SLOW
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left_when_a_bridge_ends(held: tuple[Path, Any], number: signal.Signals) -> None:
     folder, ended = held
@@ -210,6 +216,7 @@ def test_no_process_is_left_when_a_bridge_ends(held: tuple[Path, Any], number: s
     assert "Traceback" not in process.output
 
 
+@_SLOW
 def test_a_bridge_on_stdio_ends_with_its_input_and_leaves_no_process(held: tuple[Path, Any]) -> None:
     folder, ended = held
     env = environment({"HELD": str(folder / "fifo")})
@@ -280,6 +287,7 @@ def test_options_that_do_not_go_together_are_refused_with_a_sentence(
     assert sentence in " ".join(ended.stderr.split())
 
 
+@_SLOW
 async def test_the_servers_of_a_file_are_one_server_and_broken_entries_are_named(shop: Path) -> None:
     entry = {"command": PYTHON, "args": list(ON_STDIO[1:]), "cwd": ".", "colour": "red"}
     away = {"type": "http", "url": "http://127.0.0.1:9/mcp"}
@@ -299,6 +307,7 @@ async def test_the_servers_of_a_file_are_one_server_and_broken_entries_are_named
     assert "The server 'off' is disabled." in process.lines
 
 
+@_SLOW
 async def test_the_only_server_of_a_file_is_passed_on_as_it_is(shop: Path) -> None:
     entry = {"command": PYTHON, "args": list(ON_STDIO[1:]), "cwd": "${workspaceFolder}"}
     (shop / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": entry}}))

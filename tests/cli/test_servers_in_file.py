@@ -83,6 +83,7 @@ def test_inspect_shows_where_features_come_from(folder: Path) -> None:
     assert "sources" not in json.loads(funcmcp("inspect", "behind.py", "--json", folder=folder).stdout)
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize(
     ("file", "prefix", "uri"), [("one.json", "", "note://far"), ("two.json", "a_", "note://a/far")]
 )

@@ -126,6 +126,7 @@ def test_a_list_has_owner_age_attempt_and_error_of_each_task(folder: Path) -> No
     assert others[name_of(4)] == ("working", False, None)
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_options_choose_the_tasks_of_a_list(folder: Path) -> None:
     fill(folder, some_tasks)
     assert [task["task"] for task in listed(folder, "--limit", "1")] == [name_of(4)]
@@ -171,6 +172,7 @@ def test_a_task_is_shown_with_its_questions_and_its_outcome(folder: Path) -> Non
     assert "questions" not in failed.stdout
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_cancelled_task_stops_where_it_runs(folder: Path) -> None:
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as server:
         async with Client(server.endpoint(), timeout=PATIENCE) as client:

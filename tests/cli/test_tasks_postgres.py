@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("Workers and a database start.")
+
 SERVER = """
 from funcmcp import MCPServer
 from funcmcp.tasks import PostgresTasks

@@ -49,6 +49,7 @@ def status_for(folder: Path, name: str) -> int:
         return connected.post("/mcp", json=CALL, headers={"accept": "application/json, text/event-stream"}).status_code
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_names_are_checked_and_there_is_no_page(tmp_path: Path, options: list[str]) -> None:
     with served(tmp_path, "--allowed-host", "shop.example.com", *options) as process:

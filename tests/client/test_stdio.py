@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+_SLOW = pytest.mark.slow("Processes start for each case.")
 
 SERVER = '''
 import asyncio
@@ -291,6 +292,7 @@ async def test_a_server_that_closes_its_stdout_is_a_clear_error(monkeypatch: pyt
         await connect(command, revision="2025-11-25")
 
 
+@_SLOW
 async def test_a_server_that_prints_a_banner_is_used_all_the_same() -> None:
     answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
     command = script(
@@ -365,6 +367,7 @@ async def test_the_timeout_of_a_client_also_limits_the_first_requests(monkeypatc
         await connect(StdioCommand(sys.executable, "-c", lines), timeout=0.2)
 
 
+@_SLOW
 async def test_a_process_that_ignores_the_end_of_stdin_and_sigterm_is_killed() -> None:
     command = script(
         "import signal, time",
@@ -470,6 +473,7 @@ async def test_a_child_that_ignores_sigterm_is_killed(monkeypatch: pytest.Monkey
     await wait_for_end(child)
 
 
+@_SLOW
 @posix
 async def test_a_crash_fails_the_call_although_another_process_holds_stdout() -> None:
     command = script(
@@ -488,6 +492,7 @@ async def test_a_crash_fails_the_call_although_another_process_holds_stdout() ->
             os.kill(child, signal.SIGKILL)
 
 
+@_SLOW
 @posix
 async def test_what_a_server_leaves_in_its_group_ends_with_the_connection() -> None:
     command = script(*ANSWERING, START_CHILD, "answer(sys.stdin.readline(), child=child.pid)", "sys.stdin.readline()")

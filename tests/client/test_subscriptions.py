@@ -199,6 +199,7 @@ def listening_server(*scripts: Any, accepted: dict[str, Any] | None = None) -> A
     return handle
 
 
+@pytest.mark.slow("Streams end and begin again after a pause.")
 @pytest.mark.parametrize("how", ["end", "reset"])
 async def test_a_stream_of_changes_that_ends_begins_again_and_reports_what_may_have_changed(how: str) -> None:
     async with (
@@ -247,6 +248,7 @@ async def test_a_server_that_does_not_report_changes_is_an_error(
         await client.request("x/y")
 
 
+@pytest.mark.slow("Streams end and begin again after a pause.")
 async def test_a_list_whose_changes_the_server_does_not_report_takes_no_others_away() -> None:
     tools, prompts = Calls(), Calls()
     async with (

@@ -39,6 +39,7 @@ async def put(place: Path | KeyringFile, url: str = URL, entry: dict[str, Any] =
         await file.put(url, entry)
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_processes_that_write_at_once_lose_no_entry(tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     program = (

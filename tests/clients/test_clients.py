@@ -96,6 +96,7 @@ def failure(call: Call) -> str:
     return text
 
 
+@pytest.mark.slow("Clients of others start for each case.")
 def test_the_client_speaks_the_revision_that_it_is_asked_to(session: Session) -> None:
     assert session.played.revision == session.player.revision
 

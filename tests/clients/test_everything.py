@@ -148,6 +148,7 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+@pytest.mark.slow("Clients of others start for each case.")
 def test_the_client_speaks_the_revision_that_it_is_asked_to(session: Session) -> None:
     assert session.revision == session.player.revision
 

@@ -15,6 +15,8 @@ from tests.serving import serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow("Clients of others start for each case.")
+
 SERVER = '''
 from pydantic import BaseModel, Field
 from funcmcp import Limits, MCPServer

@@ -129,6 +129,7 @@ def claims(token: str | None) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.slow("Clients of others start for each case.")
 @pytest.mark.parametrize(("client", "mode"), CLIENTS)
 def test_a_client_signs_in_with_nothing_but_the_url_and_steps_up_for_a_tool_that_takes_more(
     sign_in: SignIn, client: str, mode: str
@@ -159,6 +160,7 @@ def test_a_client_signs_in_with_nothing_but_the_url_and_steps_up_for_a_tool_that
     assert all(claims(one.token)["sub"] == "ada" for one in served)
 
 
+@pytest.mark.slow("Clients of others start for each case.")
 @pytest.mark.parametrize("client", ["python", "v1", "v2"])
 def test_a_client_finds_an_issuer_with_a_path_whose_keys_are_of_another_kind(tmp_path: Path, client: str) -> None:
     """RFC 8414 section 3.1: the path comes behind the well-known one."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.clients.plan import Target, Transport
 
+pytestmark = pytest.mark.slow("Clients of others start for each case.")
+
 FASTMCP = REPOSITORY / ".servers/differential/bin/python"
 SKILLS = REPOSITORY / "samples/everything/skills"
 

@@ -14,6 +14,8 @@ from tests.clients.players import HANDSHAKE, PER_REQUEST, PLAYERS, Player
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("Clients of others start for each case.")
+
 SERVER = '''
 from funcmcp import MCPServer, ProtocolOptions
 

@@ -295,6 +295,7 @@ def outcomes_of_fastmcp() -> dict[str, dict[str, Any]]:
     return outcomes
 
 
+@pytest.mark.slow("The original answers the same calls.")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_dependencies_are_entered_and_left_as_in_fastmcp(
     outcomes_of_fastmcp: dict[str, dict[str, Any]], revision: str

@@ -27,6 +27,7 @@ PYTHONS = {name: REPOSITORY / ".servers" / name / "bin" / "python" for name in (
 """Environments with versions of FastMCP."""
 
 
+@pytest.mark.slow("The original answers the same calls.")
 @pytest.mark.parametrize("environment", PYTHONS)
 def test_the_client_of_fastmcp_connects_to_a_server(environment: str) -> None:
     require(f"FastMCP in .servers/{environment}", PYTHONS[environment].exists())

@@ -74,6 +74,7 @@ async def test_a_proxy_is_mounted_like_any_server() -> None:
         assert (await client.call_tool("sums_add", {"a": 1, "b": 2})).text == "3"
 
 
+@pytest.mark.slow("The original answers the same calls.")
 async def test_a_script_is_started_and_a_configuration_has_prefixes_for_several_servers(script: Path) -> None:
     assert await tools(create_proxy(script)) == ["token"]
     entry = {"command": sys.executable, "args": [str(script)]}

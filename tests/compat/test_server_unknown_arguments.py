@@ -36,6 +36,7 @@ def original(framework: str) -> list[bool]:
     return errors
 
 
+@pytest.mark.slow("The original answers the same calls.")
 @pytest.mark.parametrize("server", [FastMCP, MCPServer])
 async def test_unknown_arguments_have_the_outcome_of_the_original(server: Any) -> None:
     async with Client(register(server("a"))) as client:

@@ -32,6 +32,7 @@ def answers_of_fastmcp() -> dict[str, dict[str, Any]]:
     return answers
 
 
+@pytest.mark.slow("The original answers the same calls.")
 async def test_callers_see_and_may_do_the_same_as_on_fastmcp(answers_of_fastmcp: dict[str, dict[str, Any]]) -> None:
     assert await access_cases.outcomes(access_cases.compat()) == answers_of_fastmcp
 

@@ -426,6 +426,7 @@ def caddy_with_copies() -> str:
     return blocks_under("Caddy")[1]
 
 
+@pytest.mark.slow("Copies of a server start one after the other, under constant calls.")
 @pytest.mark.parametrize(
     ("configuration", "configure", "renewal"),
     [

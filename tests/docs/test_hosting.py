@@ -30,6 +30,8 @@ from tests.sockets import free_port
 if TYPE_CHECKING:
     from funcmcp_cli.new import Hosting
 
+_SLOW = pytest.mark.slow("Programs start for each case.")
+
 NAME = "order-desk"
 SHOWN: list[tuple[str, str, Hosting]] = [
     ("cloud-run.md", "deploy.sh", "cloud-run"),
@@ -134,6 +136,7 @@ def test_a_page_names_its_sources_and_their_dates(page: str) -> None:
         assert re.search(r"20\d\d", date)
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("hosting", "variables", "host"),
     [
@@ -173,6 +176,7 @@ def test_a_container_knows_its_name_on_a_platform_and_answers_its_health_check(
         assert health(origin, path, "healthcheck.railway.app") == 200
 
 
+@_SLOW
 def test_cloud_run_gets_a_secret_once_and_the_name_of_the_service(projects: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "gcloud").write_text(GCLOUD)
     (tmp_path / "gcloud").chmod(0o755)
@@ -216,6 +220,7 @@ SETTINGS = {
 }
 
 
+@_SLOW
 def test_cloud_run_gets_the_settings_of_a_sign_in_and_a_database_as_secrets(tmp_path: Path) -> None:
     folder = create(NAME, tmp_path, "cloud-run", "entra", "postgres")
     (tmp_path / "gcloud").write_text(GCLOUD)
@@ -234,6 +239,7 @@ def test_cloud_run_gets_the_settings_of_a_sign_in_and_a_database_as_secrets(tmp_
         assert (tmp_path / f"secret-{secrets[setting].removesuffix(':latest')}").read_text() == value
 
 
+@_SLOW
 def test_azure_gets_the_settings_of_a_sign_in_and_a_database_as_secrets(tmp_path: Path) -> None:
     folder = create(NAME, tmp_path, "aca", "entra", "postgres")
     (tmp_path / "az").write_text(AZ)

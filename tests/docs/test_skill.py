@@ -21,6 +21,8 @@ from tests.docs.test_questions import WITH_PASSAGES
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("All pages are read, or programs of others start.")
+
 TEXT = (SKILL / "SKILL.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for language, block in BLOCKS if language == "sh" for line in block.splitlines()]
@@ -36,6 +38,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@_SLOW
 def test_a_linter_of_skills_accepts_it() -> None:
     run = run_to_end([sys.executable, "-m", "skillsaw", "lint", "--strict", str(SKILL)])
     assert run.returncode == 0, run.stdout + run.stderr
@@ -54,6 +57,7 @@ def test_a_server_serves_it() -> None:
     assert asyncio.run(read()) == TEXT
 
 
+@_SLOW
 def test_its_commands_succeed_one_after_the_other(project: Path) -> None:
     assert len(COMMANDS) > 7
     for command in COMMANDS:
@@ -89,6 +93,7 @@ def test_the_list_of_pages_is_up_to_date() -> None:
     assert PAGES.read_text(encoding="utf-8") == list_of_pages(), "Run: make reference"
 
 
+@_SLOW
 def test_the_list_names_each_passage_that_answers_a_question() -> None:
     entries = dict(re.findall(r"^- .*? \(`([\w/.-]+)`\): (.*)$", list_of_pages(), re.MULTILINE))
     for question in WITH_PASSAGES:
@@ -97,6 +102,7 @@ def test_the_list_names_each_passage_that_answers_a_question() -> None:
         assert not anchor or headings[anchor] in entries[page]
 
 
+@_SLOW
 def test_the_list_names_each_page_for_users() -> None:
     names = set(re.findall(r"\(`([\w/.-]+\.md)`\)", list_of_pages()))
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if path.name != "index.md"}

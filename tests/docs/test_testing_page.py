@@ -11,6 +11,8 @@ from tests.docs.pages import block_of, run_python
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("pytest starts for each case.")
+
 PAGE = "guides/testing.md"
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.messages import HttpResponse
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 SERVER = '''
 import asyncio
 import os
@@ -133,6 +135,7 @@ async def answer(served: CustomHandlerHost, path: str, query: str = "", **header
     return response, json.loads(body)
 
 
+@_SLOW
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 def test_a_server_behind_the_profile_is_listed_and_called_with_its_streams(revision: str, tmp_path: Path) -> None:
     folder = app(tmp_path / "app", PROFILE, SERVER)
@@ -383,6 +386,7 @@ async def test_a_response_that_cannot_be_sent_is_an_error(
     assert "The response of the custom handler can't be sent: " in caplog.text
 
 
+@_SLOW
 async def test_a_changed_file_starts_the_program_again(tmp_path: Path) -> None:
     folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
     async with hosted(folder, HostSettings(reload=True)) as host:
@@ -522,6 +526,7 @@ def test_other_machines_need_keys_unless_every_route_is_anonymous(tmp_path: Path
     assert "served over HTTP only" in funcmcp("host", str(tmp_path / "app"), "--stdio").stderr
 
 
+@_SLOW
 def test_a_new_project_that_hosts_itself_is_served(tmp_path: Path) -> None:
     created = funcmcp("new", "desk", "--hosting", "self-hosted", folder=tmp_path)
     assert created.returncode == 0, created.stderr

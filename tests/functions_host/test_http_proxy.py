@@ -194,6 +194,7 @@ async def test_a_client_that_leaves_before_the_response(http: httpx2.AsyncClient
     assert (await http.get("nothing")).status_code == 204
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_calls_that_take_too_long(http: httpx2.AsyncClient) -> None:
     async def stream() -> None:
         async with http.stream("GET", "count") as response:
@@ -229,6 +230,7 @@ async def test_outputs_are_stored(http: httpx2.AsyncClient, process: Running) ->
     assert file.read_text() == "text"
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_worker_that_ends(http: httpx2.AsyncClient) -> None:
     assert (await http.get("die")).status_code == 500
     assert (await http.get("nothing")).status_code == 204  # by the next process, at its own port

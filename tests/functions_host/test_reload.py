@@ -94,6 +94,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_app(tmp_path, APP.format(answer="one", name="before"))
     file = folder / "function_app.py"
@@ -131,6 +132,7 @@ async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCapt
             await host.aclose()
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_changes_of_host_json_and_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     code = APP.format(answer="one", name="other") + BLOB
     options = {"extensions": {"mcp": {"serverName": "One", "system": {"webhookAuthorizationLevel": "Anonymous"}}}}

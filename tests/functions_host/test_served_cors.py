@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 ORIGIN = "https://app.example.com"
 APP = """
 import json
@@ -75,6 +77,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
         yield from served(app(tmp_path, {"cors": f"{ORIGIN},http://localhost:3000", "CORSCredentials": True}))
 
 
+@_SLOW
 def test_pages_of_named_origins_call_the_endpoint_and_http_triggers(urls: tuple[str, str]) -> None:
     endpoint, trigger = urls
     for url in urls:
@@ -94,6 +97,7 @@ def test_pages_of_named_origins_call_the_endpoint_and_http_triggers(urls: tuple[
     assert answer.headers.get_list(CORS) == [ORIGIN]
 
 
+@_SLOW
 def test_pages_of_other_origins_are_refused(urls: tuple[str, str]) -> None:
     for url, method in zip(urls, ("POST", "PUT"), strict=True):
         headers = {"origin": "https://other.example.com", "accept": "*/*"}
@@ -171,6 +175,7 @@ async def page(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"<title>A client in a page</title>"})
 
 
+@_SLOW
 def test_a_client_in_a_browser_connects_directly(tmp_path: Path) -> None:
     """The Inspector's direct mode does the same: a session, its headers, a list and a call from another origin."""
     with serving(page, "/") as other, running_browser() as browser:

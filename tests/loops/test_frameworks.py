@@ -34,6 +34,7 @@ def run(*command: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow("Test frameworks and a notebook start.")
 @pytest.mark.parametrize(
     ("file", "plugins", "count"),
     [
@@ -82,6 +83,7 @@ NOTEBOOK = [
 ]
 
 
+@pytest.mark.slow("Test frameworks and a notebook start.")
 def test_a_notebook_uses_starts_and_stops_the_server() -> None:
     kernel, client = start_new_kernel(startup_timeout=PATIENCE, env=ENVIRONMENT, cwd=str(FILES))
     printed = ""

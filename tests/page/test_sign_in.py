@@ -16,6 +16,8 @@ from tests.page.browser import Browser, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SLOW = pytest.mark.slow("A browser goes through many pages.")
+
 UNAUTHORIZED = ["status of 401"]
 KEY = "0123456789abcdefKEY"
 SIGN_IN = """
@@ -41,6 +43,7 @@ def orders(signing_in: SignIn) -> SignIn:
     return signing_in
 
 
+@_SLOW
 def test_the_page_signs_in_with_pkce_steps_up_and_signs_out(browser: Browser, orders: SignIn) -> None:
     seen = browser.play(
         SIGN_IN
@@ -163,6 +166,7 @@ def test_an_expired_token_is_refreshed(browser: Browser, orders: SignIn) -> None
     assert "refresh_token" in [request.values["grant_type"] for request in orders.those("POST /token")]
 
 
+@_SLOW
 def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
     mcp = MCPServer("keys", auth=APIKeys({"ada": KEY}))
     mcp.tool(hello)
@@ -222,6 +226,7 @@ def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
     assert seen["violations"] == []
 
 
+@_SLOW
 def test_stored_values_that_the_page_can_not_read_are_no_credentials(browser: Browser) -> None:
     mcp = MCPServer("Keys", auth=APIKeys({"ada": KEY}))
     mcp.tool(hello)

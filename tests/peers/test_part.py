@@ -17,6 +17,8 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("The tests of other libraries run, twice.")
+
 EXPECTED = json.loads(PART.read_text("utf-8"))
 
 

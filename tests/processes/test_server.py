@@ -39,6 +39,7 @@ pytestmark = [
     pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
     pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP."),
 ]
+_SLOW = pytest.mark.slow("Processes start for each case.")
 
 APPS = """
 import asyncio
@@ -223,6 +224,7 @@ async def test_a_handshake_of_tls_has_a_time(tmp_path: Path, monkeypatch: pytest
         await serving
 
 
+@_SLOW
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("path", ["/livez", None], ids=["after a response", "before a request"])
 def test_an_idle_connection_of_tls_ends_with_the_server_and_in_order(
@@ -304,6 +306,7 @@ def test_the_origin_is_announced_once_connections_are_accepted(script: Path) -> 
         assert get(port)[0] == 200
 
 
+@_SLOW
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_connections_are_refused_until_the_lifespan_has_started(script: Path, tmp_path: Path, workers: str) -> None:
     with contextlib.closing(bind("127.0.0.1", 0)) as free:
@@ -318,6 +321,7 @@ def test_connections_are_refused_until_the_lifespan_has_started(script: Path, tm
         assert get(port)[0] == 200
 
 
+@_SLOW
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_address_that_another_program_takes_during_the_start_is_one_clear_error(
     script: Path, tmp_path: Path, workers: str
@@ -353,6 +357,7 @@ def test_forwarded_headers_of_anybody_are_not_believed(script: Path) -> None:
     assert b'"scheme": "http", "client": "127.0.0.1"' in body
 
 
+@_SLOW
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_requests_finish_closes_the_application_and_ends_with_code_0(
     script: Path, number: signal.Signals
@@ -369,6 +374,7 @@ def test_a_signal_lets_requests_finish_closes_the_application_and_ends_with_code
     assert "Traceback" not in process.output
 
 
+@_SLOW
 def test_a_server_with_nothing_to_do_ends_at_once_even_if_a_client_stays_connected(script: Path) -> None:
     with started(script, "serve") as (process, port), socket.create_connection(("127.0.0.1", port)):
         assert get(port)[0] == 200
@@ -377,6 +383,7 @@ def test_a_server_with_nothing_to_do_ends_at_once_even_if_a_client_stays_connect
     assert "Cancel" not in process.output
 
 
+@_SLOW
 def test_what_hangs_is_cut_off_in_time(script: Path) -> None:
     """Three servers at once, because each of them takes its nine seconds."""
     with contextlib.ExitStack() as stack:
@@ -401,6 +408,7 @@ def test_what_hangs_is_cut_off_in_time(script: Path) -> None:
 # Worker processes
 
 
+@_SLOW
 def test_workers_finish_requests_and_end_with_code_0(script: Path) -> None:
     with started(script, "workers", "2") as (process, port):
         answers = [Answer(port, "/slow") for _ in range(4)]
@@ -423,6 +431,7 @@ def test_a_worker_that_is_killed_is_replaced(script: Path) -> None:
         assert process.ended() == 0
 
 
+@_SLOW
 def test_workers_end_with_their_parent_even_if_it_is_killed(script: Path) -> None:
     with started(script, "workers", "2") as (process, port):
         assert get(port)[0] == 200
@@ -431,12 +440,14 @@ def test_workers_end_with_their_parent_even_if_it_is_killed(script: Path) -> Non
         assert process.lines.count("closed") == 2
 
 
+@_SLOW
 def test_workers_that_can_not_start_end_the_whole(script: Path) -> None:
     with running([PYTHON, str(script), "broken"]) as process:
         assert process.ended() == 1
     assert set(process.lines) == {"no application today", "A worker process exited before it could serve."}
 
 
+@_SLOW
 def test_a_change_of_a_file_replaces_the_workers_and_a_broken_one_waits_for_its_repair(
     script: Path, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from tests.serving import serve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow("Many clients call through several processes.")
+
 WAITING = '''
 """Calls that wait, and what became of them."""
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.serving import Served
 
+pytestmark = pytest.mark.slow("Many clients call through several processes.")
+
 COUNTER = Path(__file__).with_name("counter.mjs")
 CLIENTS, CALLS = 5, 4
 

@@ -315,6 +315,7 @@ async def test_the_last_day_of_the_calendar_can_be_reported(client: Client) -> N
     assert report["orders"] == 0
 
 
+@pytest.mark.slow("Several processes write at the same time.")
 async def test_orders_that_come_at_the_same_time_are_all_kept_under_ids_of_their_own(client: Client) -> None:
     calls = [client.call_tool("create_order", {**ORDER, "customerId": f"c{n}"}) for n in range(40)]
     created = [result["structuredContent"] for result in await asyncio.gather(*calls)]

@@ -46,6 +46,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield server.url.replace("postgresql://", "postgresql+psycopg://")
 
 
+@pytest.mark.slow("Several processes write at the same time.")
 async def test_orders_of_a_shop_never_exceed_the_stock(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
     async with Client(sample("database.server").mcp) as client:
@@ -65,6 +66,7 @@ async def test_orders_of_a_shop_never_exceed_the_stock(database: str, monkeypatc
             assert "error id" not in refused.text
 
 
+@pytest.mark.slow("Several processes write at the same time.")
 async def test_several_processes_may_create_the_shop_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
     server = sample("database.server")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+_SLOW = pytest.mark.slow("Processes start for each case.")
 
 SERVER = '''
 import asyncio
@@ -427,6 +428,7 @@ def test_the_end_of_stdin_lets_a_call_in_flight_finish(spoken: Spoken) -> None:
     assert spoken.ended() == 0
 
 
+@_SLOW
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(spoken: Spoken, number: signal.Signals) -> None:
     spoken.begin()
@@ -438,6 +440,7 @@ def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(spoken: Spok
     assert "Traceback" not in spoken.log()
 
 
+@_SLOW
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_after_the_end_has_begun_cancels_what_is_in_flight(spoken: Spoken, number: signal.Signals) -> None:
     spoken.begin()
@@ -473,6 +476,7 @@ def test_a_client_that_no_longer_reads_ends_it_quietly(server: Path) -> None:
             process.kill()
 
 
+@_SLOW
 def test_it_ends_in_time_whatever_hangs(server: Path) -> None:
     """All at once, because each takes its time."""
     with (
@@ -491,6 +495,7 @@ def test_it_ends_in_time_whatever_hangs(server: Path) -> None:
         waiting.wait_for("cancelled")
 
 
+@_SLOW
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
 def test_a_stream_that_is_not_open_is_one_clear_line(server: Path, name: str) -> None:
     closing = {"stdin": "<&-", "stdout": ">&-"}[name]

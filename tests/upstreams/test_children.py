@@ -23,6 +23,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+_SLOW = pytest.mark.slow("Processes start, and some of them hang or are killed.")
+
 SERVER = Path(__file__).with_name("stdio_server.py")
 COMMAND = (sys.executable, "-I", "-S", str(SERVER))
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups and no SIGKILL.")
@@ -115,6 +117,7 @@ async def test_a_killed_process_fails_its_calls_at_once_and_the_next_call_starts
     assert children() == set()
 
 
+@_SLOW
 @posix_only
 async def test_a_process_that_a_killed_wrapper_has_left_ends_before_the_next_start() -> None:
     mcp, upstream = counting()
@@ -128,6 +131,7 @@ async def test_a_process_that_a_killed_wrapper_has_left_ends_before_the_next_sta
     assert children() == set()
 
 
+@_SLOW
 @posix_only
 @pytest.mark.parametrize("kills", [100, pytest.param(1000, marks=pytest.mark.slow("It starts 1,000 processes."))])
 async def test_each_call_has_one_answer_while_the_process_is_killed(kills: int) -> None:
@@ -183,6 +187,7 @@ async def test_no_process_is_left_when_this_process_is_killed() -> None:
             await gone(pid)
 
 
+@_SLOW
 @posix_only
 async def test_a_process_that_ignores_the_end_of_stdin_is_killed_with_its_children() -> None:
     mcp = MCPServer("Desk")
@@ -236,6 +241,7 @@ async def test_the_limit_of_processes_is_an_error_that_names_the_option() -> Non
         assert await text_of(first, "count") == "2"
 
 
+@_SLOW
 async def test_an_idle_process_makes_room_and_an_unused_one_ends() -> None:
     mcp, upstream = counting(limits=UpstreamLimits(processes=1, min_idle_seconds=0.001))
     async with client_of(mcp) as first, client_of(mcp) as second:

@@ -329,6 +329,7 @@ async def test_a_process_that_ends_when_it_gets_a_handshake_is_used_without_one(
         assert (upstream.status.state, upstream.status.failures) == ("connected", 0)
 
 
+@pytest.mark.slow("Processes start, and some of them hang or are killed.")
 async def test_a_process_of_both_eras_asks_a_client_of_the_handshake(tmp_path: Path) -> None:
     async def elicit(params: dict[str, Any]) -> dict[str, Any]:
         return {"action": "accept", "content": {"name": params["message"]}}

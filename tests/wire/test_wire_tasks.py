@@ -96,6 +96,7 @@ def make_server(**options: Any) -> MCPServer:
     return mcp
 
 
+@pytest.mark.slow("Thousands of calls fill a limit.")
 async def test_a_thousand_calls_of_one_caller_make_a_hundred_tasks_and_others_are_served() -> None:
     auth = Auth(APIKeys({"alice": ALICE, "bob": BOB}))
     async with serving(make_server(auth=auth, tasks=MemoryTasks(limits=TaskLimits(), concurrency=200))) as http:
@@ -244,6 +245,7 @@ async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> N
         assert (await alice.result("tasks/get", taskId=task_id))["status"] == "working"
 
 
+@pytest.mark.slow("Thousands of calls fill a limit.")
 async def test_one_anonymous_connection_fills_its_share_of_the_room_for_arguments_and_results_and_no_more() -> None:
     store = MemoryTasks(limits=TaskLimits(bytes_per_principal=4 * 1024 * 1024))
     mcp = MCPServer("tasks", tasks=store)

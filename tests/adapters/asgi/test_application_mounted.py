@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.cli.processes import Running
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+_SLOW = pytest.mark.slow("Servers with several processes start.")
 
 SERVICE = """
 import sys
@@ -107,6 +108,7 @@ def served(folder: Path, application: str, *options: str) -> list[str]:
         return process.lines
 
 
+@_SLOW
 @pytest.mark.parametrize("application", ["starlette", "fastapi"])
 def test_services_are_closed_with_the_application_that_enters_the_lifespan(tmp_path: Path, application: str) -> None:
     lines = served(tmp_path, application)
@@ -125,12 +127,14 @@ def test_without_the_lifespan_the_first_request_brings_a_line_that_says_how_to_c
     assert "the database is closed" not in lines
 
 
+@_SLOW
 @pytest.mark.parametrize("application", ["without", "starlette"])
 def test_several_workers_without_keys_are_warned_of(tmp_path: Path, application: str) -> None:
     lines = served(tmp_path, application, "--workers", "2")
     assert any(line.startswith("Shop has a random key, and this is one of several processes: its ") for line in lines)
 
 
+@_SLOW
 def test_a_reloader_starts_only_one_process(tmp_path: Path) -> None:
     lines = served(tmp_path, "starlette", "--reload")
     assert not any("random key" in line for line in lines)

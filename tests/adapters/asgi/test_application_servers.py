@@ -181,6 +181,7 @@ def test_it_runs_under(server: str, tmp_path: Path) -> None:
         check_silent_call(port, "/mcp")
 
 
+@_SLOW
 @pytest.mark.parametrize("code", [STARLETTE, FASTAPI], ids=["starlette", "fastapi"])
 def test_it_runs_mounted_under_a_path_in(code: str, tmp_path: Path) -> None:
     with serving("uvicorn", tmp_path, code, "served:app") as port:
@@ -272,6 +273,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield server, port
 
 
+@_SLOW
 @pytest.mark.parametrize("in_one", [True, False])
 @pytest.mark.parametrize("trailers", [CERTIFICATE, b"x-api-key: a-key-of-32-characters-at-least\r\n"])
 def test_credentials_in_trailers_let_nobody_in(guarded: tuple[str, int], trailers: bytes, in_one: bool) -> None:
@@ -315,6 +317,7 @@ async def add(a: int, b: int) -> int:
 """A server that takes one request from each address, and the address from the proxy in front."""
 
 
+@_SLOW
 @pytest.mark.parametrize(("server", "parser"), [a_case(*case) for case in SERVERS])
 def test_an_address_in_a_trailer_does_not_change_whose_rate_a_request_counts_for(
     server: str, parser: str, tmp_path: Path

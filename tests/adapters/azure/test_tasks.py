@@ -132,6 +132,7 @@ async def test_a_message_in_the_queue_of_another_version_moves_to_the_queue_of_i
     assert claim.record.queue == "slow"
 
 
+@pytest.mark.slow("A real store takes seconds for it.")
 async def test_a_worker_of_all_queues_finds_those_that_other_processes_add(
     store: AzureTasks, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -283,6 +283,7 @@ def test_a_client_that_does_not_read_loses_its_connection(parser: Parser, closin
         assert gone(server)
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_clients_that_do_not_read_take_up_so_many_bytes_together(parser: Parser) -> None:
     size = 20_000_000  # several times what the buffers of two sockets hold
 
@@ -309,6 +310,7 @@ def test_clients_that_do_not_read_take_up_so_many_bytes_together(parser: Parser)
         assert until_the_end(lines[-1]).count(b"x") == size
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_one_response_may_be_larger_than_what_may_wait_together(parser: Parser) -> None:
     async def large(scope: Any, receive: Any, send: Any) -> None:
         del scope, receive

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest
 
 pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
+_SLOW = pytest.mark.slow("Many requests are compared on two ways.")
 
 LIMITS = Limits(header_bytes=3000, message_bytes=5000)
 JSON = (("content-type", "application/json"),)
@@ -354,6 +355,7 @@ def repetitions(draw: st.DrawFn) -> list[bytes]:
     return requests
 
 
+@_SLOW
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("parser", ["httptools", "h11"])
 @given(requests=repetitions())
@@ -375,6 +377,7 @@ def test_repeated_headers_have_the_same_outcome_as_through_asgi(
     assert direct == through_asgi
 
 
+@_SLOW
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("parser", ["httptools", "h11"])
 @given(case=connections())
@@ -582,6 +585,7 @@ async def open_stream(connection: Connection, body: bytes, cut: int | None) -> N
     connection.exchange.requests.clear()
 
 
+@_SLOW
 @pytest.mark.parametrize("cut", [None, -4000])
 async def test_an_open_stream_keeps_nothing_of_the_body_of_its_request(cut: int | None) -> None:
     async def memory(size: int) -> int:

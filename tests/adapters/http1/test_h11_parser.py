@@ -48,6 +48,7 @@ def test_a_flood_of_small_chunks_is_parsed_in_many_rounds_of_the_event_loop(monk
     assert max(parsed.values()) <= 2 * H11Parser.ROUND_BYTES
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_a_flood_of_small_chunks_does_not_buy_more_time() -> None:
     app = Application()
     with running(app, "h11", Limits(message_seconds=0.2)) as (port, _), connected(port) as line:

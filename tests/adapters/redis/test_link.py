@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.redis_forwarder import Forwarder
 
 pytestmark = pytest.mark.lowest("redis sends the commands.")
+_SLOW = pytest.mark.slow("A real store takes seconds for it.")
 
 HANDSHAKE = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, "somebody")
 CONNECTIONS = 20
@@ -51,6 +52,7 @@ async def fill_the_pool(link: RedisLink) -> None:
     await asyncio.gather(*(link.do(lambda redis: redis.blpop(["nothing"], 0.05)) for _ in range(CONNECTIONS)))
 
 
+@_SLOW
 @EVENT_LOOPS
 def test_reset_connections_are_opened_again_and_nothing_fails(
     new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder, caplog: pytest.LogCaptureFixture
@@ -132,6 +134,7 @@ def test_a_port_where_something_else_listens_is_a_store_that_is_away(
     run(new_loop, scenario())
 
 
+@_SLOW
 @pytest.mark.parametrize("reply", ["text", [1, 2], {1: 2}, b"bytes"])
 def test_a_reply_of_another_type_is_a_store_that_is_away(forwarding: Forwarder, reply: object) -> None:
     async def scenario() -> None:
@@ -186,6 +189,7 @@ def test_a_bus_never_goes_on_from_a_position_that_is_not_one(forwarding: Forward
     run(asyncio.new_event_loop, scenario())
 
 
+@_SLOW
 @EVENT_LOOPS
 def test_requests_that_find_all_connections_in_use_do_not_make_redis_look_away(
     new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder, caplog: pytest.LogCaptureFixture

@@ -465,6 +465,7 @@ async def test_a_message_that_was_sent_again_is_heard_once(link: RedisLink, buse
     assert heard.messages.empty()
 
 
+@pytest.mark.slow("A real store takes seconds for it.")
 async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_were_never_cut_off() -> None:
     with redis_server() as server:
         here, there = RedisBus(RedisLink(server.url, timeout=0.2)), RedisBus(RedisLink(server.url, timeout=30))
@@ -507,6 +508,7 @@ async def test_what_is_too_much_to_be_sent_later_is_a_gap_that_the_others_hear_o
         await there.aclose()
 
 
+@pytest.mark.slow("A real store takes seconds for it.")
 async def test_an_instance_knows_which_others_hear() -> None:
     with redis_server() as server:
         buses = [RedisBus(server.url) for _ in range(3)]

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 
+_SLOW = pytest.mark.slow("A real store takes seconds for it.")
+
+
 async def empty(store: RedisTasks) -> None:
     """Remove everything from Redis, which does not wait for the disk from now on."""
     await store._link.do(lambda redis: redis.config_set("appendonly", "no"))
@@ -56,6 +59,7 @@ async def store(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     await store.aclose()
 
 
+@_SLOW
 async def test_event_loops_of_several_threads_start_no_task_twice(server: RedisServer) -> None:
     store = RedisTasks(server.url, lease=1.0)
     mcp = MCPServer("Loops", tasks=store)
@@ -106,6 +110,7 @@ async def stores() -> AsyncIterator[Callable[..., TaskStore]]:
 TestRedisTasks = task_store_tests(stores)
 
 
+@_SLOW
 def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_WAIT", 0.002)
 
@@ -442,6 +447,7 @@ async def test_no_key_outlives_the_tasks(store: RedisTasks) -> None:
     assert await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")) == 0
 
 
+@_SLOW
 async def test_two_thousand_tasks_leave_nothing_behind(store: RedisTasks) -> None:
     store.limits = TaskLimits(live_per_principal=10_000, per_principal=10_000)
     store.lease = 1.0

@@ -385,6 +385,7 @@ def test_pongs_do_not_pile_up_behind_a_response_that_is_not_read(parser: Parser)
         assert transport.get_write_buffer_size() <= waiting + 1000
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_a_websocket_stays_open_once_the_response_before_it_is_read(parser: Parser) -> None:
     seconds = 1.0
     with unread_before_websocket(parser, Limits(write_seconds=seconds)) as (connection, transport):

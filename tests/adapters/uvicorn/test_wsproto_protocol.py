@@ -118,6 +118,7 @@ def test_pings_of_a_client_that_reads_are_answered() -> None:
             assert bytes(event.payload) == b"%d" % number
 
 
+@pytest.mark.slow("Much data is sent.")
 @rules.verifies(rules.THREAT_27)
 def test_unread_pongs_do_not_pile_up() -> None:
     """The client sends pings and does not read."""

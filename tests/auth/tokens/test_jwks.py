@@ -126,6 +126,7 @@ async def test_after_a_pause_a_token_waits_for_the_keys_of_today(jwks: JWKS, iss
     assert await names(jwks, FIRST) == []
 
 
+@pytest.mark.slow("It waits for a server that is away.")
 async def test_nobody_waits_twice_for_an_issuer_that_is_away(jwks: JWKS, issuer: Issuer, clock: Clock) -> None:
     await names(jwks, FIRST)
     issuer.status = "503 Service Unavailable"

@@ -118,6 +118,7 @@ def test_a_server_that_does_not_answer_is_exit_code_2(folder: Path, arguments: t
 BROKEN = "from funcmcp import MCPServer\n\nmcp = MCPServer('a')\nraise ValueError('no database')\n"
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize(
     ("command", "text"),
     [

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Break = Callable[[Path], object]
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
 PREVIEW = f"{BUNDLE}.Preview"
 MAIN = 'if __name__ == "__main__":'
@@ -540,6 +542,7 @@ def test_a_custom_handler_may_be_set_up_without_the_profile(made: Path, tmp_path
     assert faults_in(folder) == set()
 
 
+@_SLOW
 def test_code_that_takes_too_long_to_import_is_told(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,6 +559,7 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         examine(tmp_path / "nowhere")
 
 
+@_SLOW
 def test_the_command_prints_a_line_for_each_finding(made: Path) -> None:
     done = funcmcp("doctor", "http", folder=made)
     lines = done.stdout.splitlines()
@@ -564,6 +568,7 @@ def test_the_command_prints_a_line_for_each_finding(made: Path) -> None:
     assert lines[-1] == "0 errors, 0 warnings"
 
 
+@_SLOW
 def test_an_error_is_exit_code_1_and_a_warning_is_not(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
@@ -576,6 +581,7 @@ def test_an_error_is_exit_code_1_and_a_warning_is_not(made: Path, tmp_path: Path
     assert done.stdout.startswith("error    host.json: is missing.")
 
 
+@_SLOW
 def test_json_has_level_subject_and_text_of_each_finding(made: Path) -> None:
     findings = json.loads(funcmcp("doctor", "--json", folder=made / "triggers").stdout)
     assert {finding["level"] for finding in findings} == {"ok"}

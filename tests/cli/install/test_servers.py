@@ -18,6 +18,8 @@ from funcmcp_cli.install.servers import _name_in, read_variables, server_at, slu
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 SERVER = 'from funcmcp import MCPServer\nmcp = MCPServer("Order Desk, Köln")\n'
 FAULTY = "@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n"
 
@@ -76,6 +78,7 @@ def test_a_program_on_path_gets_its_path_for_a_client_without_one(
     assert with_absolute_program(remote) is remote
 
 
+@_SLOW
 def test_an_interpreter_in_the_cache_of_uv_is_that_of_uvx(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with CACHEDIR.TAG may be deleted (https://bford.info/cachedir/). `uv venv` writes one into its own."""
     (project / "desk_cache.py").write_text(SERVER)
@@ -91,6 +94,7 @@ def test_an_interpreter_in_the_cache_of_uv_is_that_of_uvx(project: Path, monkeyp
     assert server_at("desk_cache.py", None, env=[], headers=[], runner="auto").command[0] == sys.executable
 
 
+@_SLOW
 def test_a_project_of_uv_is_run_by_uv(project: Path) -> None:
     (project / "desk_uv.py").write_text(SERVER)
     (project / "pyproject.toml").touch()
@@ -206,6 +210,7 @@ def add_uv(project: Path) -> str:
     return str(program)
 
 
+@_SLOW
 @pytest.mark.skipif(sys.platform == "win32", reason="Programs of Windows have another name.")
 def test_packages_are_installed_by_uvx_or_in_the_project_of_uv(project: Path) -> None:
     uv = add_uv(project)

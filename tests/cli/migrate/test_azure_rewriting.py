@@ -431,6 +431,7 @@ def test_resources_and_prompts_are_rewritten(tmp_path: Path) -> None:
     assert plan_migration(folder).changes == []
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_the_rewritten_app_answers_as_before(tmp_path: Path) -> None:
     require("azure.functions", find_spec("azure"))
     (tmp_path / "calls.json").write_text(json.dumps(CALLS))

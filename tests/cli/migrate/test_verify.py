@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
     from funcmcp_cli.connect import Source
 
+
 pytest.importorskip("libcst")
 
 from funcmcp_cli.migrate.verify import example_calls, verify
+
+_SLOW = pytest.mark.slow("Processes start for each case.")
 
 APP = """import json
 
@@ -90,6 +93,7 @@ def test_an_app_that_answers_as_before_is_written(shop: Path) -> None:
     assert not (shop / "orders.txt").exists()
 
 
+@_SLOW
 def test_an_app_that_answers_otherwise_is_not_written(shop: Path) -> None:
     """The text of the file is an envelope for Azure's host, which the code does not show."""
     (shop / "menu.txt").write_text(json.dumps({"content": json.dumps({"text": "Soup"})}))
@@ -102,6 +106,7 @@ def test_an_app_that_answers_otherwise_is_not_written(shop: Path) -> None:
     assert (shop / "function_app.py").read_text() == APP
 
 
+@_SLOW
 def test_tools_are_called_on_request(shop: Path) -> None:
     shown = funcmcp("migrate", "shop", "--verify", "--call-tools", "--json", folder=shop.parent)
     assert shown.returncode == 0, shown.stderr
@@ -166,6 +171,7 @@ def test_an_app_whose_server_is_behind_an_http_trigger_is_not_compared(shop: Pat
     assert shown.stderr.splitlines()[-1] == f"{text}migrate changes no file, so clients see no difference."
 
 
+@_SLOW
 def test_some_of_many_http_triggers_are_named(shop: Path) -> None:
     app, _, function = HTTP.partition("@")
     functions = (f"@{function}".replace("endpoint", f"f{i}").replace('"mcp"', f'"r{i}"') for i in range(12))
@@ -175,6 +181,7 @@ def test_some_of_many_http_triggers_are_named(shop: Path) -> None:
     assert " (POST), and 2 more. migrate changes no file" in shown.stderr
 
 
+@_SLOW
 def test_a_rewritten_server_behind_an_http_trigger_is_compared_in_another_way(shop: Path) -> None:
     require("mcp", find_spec("mcp"))
     server = 'from mcp.server import MCPServer\n\nmcp = MCPServer("Shop")\n\n\n@mcp.tool()\ndef f() -> str: ...\n'
@@ -188,12 +195,14 @@ def test_a_rewritten_server_behind_an_http_trigger_is_compared_in_another_way(sh
     assert (shop / "server.py").read_text() == server
 
 
+@_SLOW
 def test_an_app_without_triggers_that_clients_can_use_is_compared(shop: Path) -> None:
     (shop / "function_app.py").write_text(HTTP.partition("@")[0] + TIMER.strip())
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
     assert (shown.returncode, shown.stdout.splitlines()[-2:]) == (0, ["The server lists nothing.", "no differences"])
 
 
+@_SLOW
 def test_a_loop_that_makes_tools_is_reported_beside_their_number(shop: Path) -> None:
     loop = (
         "import azure.functions as func\n\napp = func.FunctionApp()\n\n\ndef make(name):\n"
@@ -239,6 +248,7 @@ def environment(folder: Path, name: str, version: str = "") -> Path:
     return place
 
 
+@_SLOW
 @pytest.mark.parametrize("name", [".venv", "venv", "env"])
 def test_the_environment_of_an_app_need_not_have_funcmcp(shop: Path, name: str) -> None:
     """Microsoft's layout: the environment is in the folder, and has what requirements.txt names."""
@@ -251,6 +261,7 @@ def test_the_environment_of_an_app_need_not_have_funcmcp(shop: Path, name: str) 
     assert "Compared the server with its rewritten copy: the lists, and 3 calls." in shown.stdout
 
 
+@_SLOW
 def test_an_environment_of_another_python_needs_funcmcp(shop: Path) -> None:
     environment(shop, ".venv", "3, 9, 0")
     shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
@@ -261,6 +272,7 @@ def test_an_environment_of_another_python_needs_funcmcp(shop: Path) -> None:
     assert (shop / "function_app.py").read_text() == APP
 
 
+@_SLOW
 def test_a_copy_that_cannot_start_names_the_folder_of_the_app(shop: Path) -> None:
     (shop / "funcmcp").mkdir()  # another module of this name
     (shop / "funcmcp" / "__init__.py").write_text("import nothing_here\n")
@@ -272,6 +284,7 @@ def test_a_copy_that_cannot_start_names_the_folder_of_the_app(shop: Path) -> Non
     assert tempfile.gettempdir() + "/funcmcp-migrate-" not in shown.stderr
 
 
+@_SLOW
 def test_the_root_of_a_repository_stands_for_the_app_that_azure_yaml_deploys(shop: Path) -> None:
     root = shop.parent
     (root / "azure.yaml").write_text("services:\n  api:\n    project: ./shop\n    host: function\n")
@@ -315,6 +328,7 @@ async def test_a_function_app_and_its_copy_are_compared_in_one_revision(
     assert not verification.differences
 
 
+@_SLOW
 def test_links_lead_where_they_led(shop: Path) -> None:
     (shop / "texts.py").rename(shop.parent / "shared.py")
     (shop / "texts.py").symlink_to("../shared.py")
@@ -381,6 +395,7 @@ if __name__ == "__main__":
 """
 
 
+@_SLOW
 @pytest.mark.parametrize("arguments", [["server.py"], [".", "--command", "python server.py"]])
 def test_a_server_of_the_sdk_is_compared_with_its_rewritten_copy(tmp_path: Path, arguments: list[str]) -> None:
     require("mcp", find_spec("mcp"))
@@ -417,6 +432,7 @@ def test_a_malformed_command_is_one_line(tmp_path: Path, command: str, line: str
     assert (shown.returncode, shown.stderr) == (1, f"Not compared. {line}\n")
 
 
+@_SLOW
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process can handle.")
 def test_a_signal_ends_the_server_and_deletes_the_copy(tmp_path: Path) -> None:
     folder, temporary = tmp_path / "shop", tmp_path / "temporary"

@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.every_python("Python 3.13 has another azure-functions."),
 ]
+_SLOW = pytest.mark.slow("Processes start for each case.")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -132,6 +133,7 @@ async def test_what_can_not_run_says_why(app: Running, name: str, reason: str) -
     assert reason in status["output"]
 
 
+@_SLOW
 async def test_orchestrations_go_on_after_a_restart(tmp_path: Path) -> None:
     folder, file = python_app(tmp_path), tmp_path / "signal"
     async with running(folder) as app:
@@ -149,6 +151,7 @@ async def test_orchestrations_go_on_after_a_restart(tmp_path: Path) -> None:
             pass
 
 
+@_SLOW
 async def test_instances_wait_for_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "signal"
     caplog.set_level("INFO")
@@ -174,6 +177,7 @@ async def test_instances_wait_for_a_full_disk(tmp_path: Path, caplog: pytest.Log
     assert errors[1].startswith("Durable Functions run again: the file ")
 
 
+@_SLOW
 async def test_a_turn_that_can_not_be_stored_is_taken_again(tmp_path: Path) -> None:
     file = tmp_path / "signal"
     async with running(python_app(tmp_path)) as app:
@@ -188,6 +192,7 @@ async def test_a_turn_that_can_not_be_stored_is_taken_again(tmp_path: Path) -> N
         assert (await app.reach(waiting, "Completed"))["output"] == "seen"
 
 
+@_SLOW
 async def test_instances_go_on_when_another_process_leaves_the_file(tmp_path: Path) -> None:
     folder, file = python_app(tmp_path), tmp_path / "signal"
     async with running(folder) as app:

@@ -316,6 +316,7 @@ async def test_an_answer_that_is_too_large_fails_the_call(
     assert "has more than 20 bytes" in caplog.text
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("mode", ["hang", "end", "cut"])
 async def test_a_program_that_hangs_or_ends_is_started_again_and_the_call_is_not_repeated(
     mode: str, tmp_path: Path
@@ -333,6 +334,7 @@ async def test_a_program_that_hangs_or_ends_is_started_again_and_the_call_is_not
     assert sum(body["Metadata"].get("mcptoolargs") == {"mode": mode} for body in bodies) == 1
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("host_json", [HOST, FORWARDING], ids=["invoked", "forwarded"])
 async def test_an_http_trigger_whose_program_hangs_is_answered_with_504(
     host_json: dict[str, Any], tmp_path: Path

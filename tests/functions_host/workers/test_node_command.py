@@ -219,6 +219,7 @@ async def test_a_call_that_ends_the_process_has_begun(tmp_path: Path) -> None:
         assert gone.value.begun
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_blocked_loop_answers_no_ping_and_is_ended(tmp_path: Path) -> None:
     async with running(write_node_app(tmp_path, {"index.js": KINDS})) as worker:
         assert await worker.ping(5)
@@ -236,6 +237,7 @@ app.mcpTool("spin", { toolName: "spin", description: "", toolProperties: {}, han
 """
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_calls_behind_one_that_blocks_go_to_the_next_process(tmp_path: Path) -> None:
     folder = write_node_app(tmp_path, {"index.js": WITHOUT_HOOKS})
     worker = Supervised(

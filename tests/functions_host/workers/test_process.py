@@ -151,6 +151,7 @@ async def test_what_a_process_sent_before_its_end_counts_though_the_host_wrote_a
     await worker.aclose()
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_garbage_on_the_socket_ends_the_worker_and_fails_its_calls(tmp_path: Path) -> None:
     worker = program(tmp_path, "send(ready)\nlink.recv(1)\nlink.sendall(b'GET / HTTP/1.1')\ntime.sleep(60)")
     await worker.start()
@@ -163,6 +164,7 @@ async def test_garbage_on_the_socket_ends_the_worker_and_fails_its_calls(tmp_pat
     assert not is_running(worker.pid)
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

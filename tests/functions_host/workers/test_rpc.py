@@ -320,6 +320,7 @@ async def test_a_call_after_the_end_of_the_process_goes_to_the_next_one(tmp_path
         await supervised.aclose()
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(tmp_path: Path) -> None:
     scenarios = iter(["", "late"])
     policy = RestartPolicy(wait_seconds=PATIENCE)
@@ -336,6 +337,7 @@ async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(tmp_pa
         await supervised.aclose()
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("scenario", ["", "plain"])
 async def test_a_worker_that_hangs_is_ended_after_a_call(scenario: str, tmp_path: Path) -> None:
     supervised = Supervised(lambda: make(tmp_path, scenario), QUICK)

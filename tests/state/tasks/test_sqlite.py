@@ -110,6 +110,7 @@ async def test_a_task_survives_its_process_and_runs_in_another(tmp_path: Path) -
     assert list(modes_in(tmp_path)) == ["tasks.db"]
 
 
+@pytest.mark.slow("A process is killed, or a clock makes steps.")
 async def test_the_task_of_a_process_that_was_killed_runs_again_within_two_seconds(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
     store = SQLiteTasks(path)
@@ -157,6 +158,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow("A process is killed, or a clock makes steps.")
 @pytest.mark.parametrize("step", [60.0, -60.0])
 async def test_a_step_of_the_clock_fails_no_run(step: float, tmp_path: Path, clock: Clock) -> None:
     store, other = [SQLiteTasks(tmp_path / "tasks.db", clock=clock) for _ in range(2)]
