@@ -78,6 +78,7 @@ def test_a_path_that_shows_one_of_several_processes_is_a_warning_at_the_start(
     assert ("a request to /numbers gets the metrics of one of them" in caplog.text) is warns
 
 
+@pytest.mark.slow("A server with a second port starts.")
 async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

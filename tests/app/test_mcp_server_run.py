@@ -312,6 +312,7 @@ async def test_in_a_running_event_loop_run_leads_to_run_async(transport: Any) ->
         MCPServer("x").run(transport)
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_run_serves_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None:
     line = "thread = threading.Thread(target=mcp.run, args=['http'], kwargs={'port': 0}); thread.start(); thread.join()"
     path = script(tmp_path, line)
@@ -327,6 +328,7 @@ def test_without_uvicorn_http_is_one_line_with_the_command_that_installs_it() ->
     assert ended.stderr == 'uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"\n'
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_websocket_endpoint_without_its_library_is_one_line_with_the_command_that_installs_it() -> None:
     code = (
         "import sys; sys.modules['wsproto'] = sys.modules['websockets'] = None\n"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 NOT_JSON = (
     "--input-json is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
     "Write it like --input-json '{\"a\": 1}'."
@@ -97,6 +99,7 @@ def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
     assert json.loads(shown.stdout) == {**DEFAULTS, "text": "ü", "many": [3]}
 
 
+@_SLOW
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_values_can_come_from_files_and_from_stdin(folder: Path, url: str, where: str, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("Grüße\n")
@@ -143,6 +146,7 @@ def test_images_and_files_of_a_result_are_saved(folder: Path, tmp_path: Path) ->
     assert shown.stderr.splitlines()[0] == f"Saved {pictures}/image-2.png (3 bytes)"
 
 
+@_SLOW
 def test_json_on_a_terminal_has_lines_and_colours(folder: Path) -> None:
     ours, theirs = pty.openpty()
     try:
@@ -315,6 +319,7 @@ def test_a_question_can_be_declined_at_the_terminal(folder: Path, url: str) -> N
         terminal.close()
 
 
+@_SLOW
 def test_ctrl_c_at_a_question_ends_the_command_without_a_traceback(folder: Path) -> None:
     terminal = Terminal(folder, "call", "kinds.py", "choose")
     try:
@@ -329,7 +334,7 @@ def test_ctrl_c_at_a_question_ends_the_command_without_a_traceback(folder: Path)
     assert "Traceback" not in terminal.shown
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_progress_is_shown_in_a_terminal_and_the_result_stays_plain(folder: Path, url: str, where: str) -> None:
     terminal = Terminal(folder, "call", "kinds.py" if where == "target" else url, "count")

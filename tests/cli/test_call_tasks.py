@@ -90,12 +90,14 @@ def url(task_folder: Path) -> Iterator[str]:
         yield process.endpoint()
 
 
+@_SLOW
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_the_result_of_a_task_is_printed(task_folder: Path, url: str, where: str) -> None:
     shown = funcmcp("call", "server.py" if where == "target" else url, "read", folder=task_folder)
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "done\n", "")
 
 
+@_SLOW
 def test_verbose_shows_each_new_state_of_the_task_as_a_line(task_folder: Path, url: str) -> None:
     shown = funcmcp("call", url, "read", "--verbose", folder=task_folder)
     assert (shown.returncode, shown.stdout) == (0, "done\n")

@@ -120,6 +120,7 @@ BENT: list[Any] = [
 ]
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes() -> None:
     info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": 5}
     content = [{"type": "text"}, {"type": "resource"}, {"type": "resource_link"}, {"type": "image", "data": 5}, "x"]
@@ -205,6 +206,7 @@ def test_a_redirection_in_a_circle_is_one_clear_line() -> None:
     assert ended.stderr == f"{url} redirects more than 5 times. Use the server's own URL.\n"
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_redirection_on_the_same_server_is_followed(folder: Path) -> None:
     """Starlette redirects a mount without its slash like this."""
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as process:

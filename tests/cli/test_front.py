@@ -40,6 +40,7 @@ def test_the_key_is_used_for_callers_of_this_machine_and_never_written(
     assert KEY not in "\n".join(process.lines)
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_client_of_stdio_is_served(app: AzureFrontEnd) -> None:
     front = f"{' '.join(FUNCMCP)} front {app.origin} --stdio"
     called = funcmcp("call", front, "forecast", "city=Oslo", env={"FUNCMCP_APP_KEY": KEY})

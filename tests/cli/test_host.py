@@ -304,6 +304,7 @@ def test_an_endpoint_that_host_json_opens_leaves_the_levels_closed(tmp_path: Pat
             assert f":{port}/" in url
 
 
+@_SLOW
 def test_keys_count_although_host_json_opens_the_endpoint(tmp_path: Path) -> None:
     write_app(tmp_path, GUARDED, host=ANONYMOUS)
     command = [*FUNCMCP, "host", str(tmp_path), "--port", "0", "--engine", "library"]
@@ -464,6 +465,7 @@ def wrong(context) -> str:
 """
 
 
+@_SLOW
 def test_inspect_names_results_that_clients_refuse_because_of_an_output_schema(tmp_path: Path) -> None:
     folder = write_app(tmp_path / "app", SCHEMAS)
     inspected = funcmcp("inspect", str(folder), "--clients", "--json")

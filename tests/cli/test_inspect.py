@@ -216,6 +216,7 @@ def test_json_has_resources_templates_and_prompts(folder: Path, menu_url: str, w
     ]
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_each_kind_has_a_table_of_its_own(folder: Path, menu_url: str, where: str) -> None:
     shown = plain(shown_in_a_terminal(folder, "menu.py" if where == "target" else menu_url))
@@ -258,6 +259,7 @@ for line in sys.stdin:
 """A server whose names have line breaks."""
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_names_of_a_server_do_not_begin_a_line(tmp_path: Path) -> None:
     (tmp_path / "lines.py").write_text(LINES)
     command = f"{sys.executable} lines.py"

@@ -190,6 +190,7 @@ def test_on_a_terminal_each_request_is_a_line_with_method_name_outcome_and_time(
         terminal.line(rf"\x1b\[31mGET /elsewhere 404 {MILLISECONDS}\x1b\[0m")
 
 
+@_SLOW
 def test_nothing_that_a_client_sends_steers_the_terminal_or_makes_a_line_of_its_own(server: Path) -> None:
     with at_a_terminal(server) as terminal:
         terminal.send("tools/call", {"name": "\x1b[2J\r\nforged 200 0.1 ms\t\u202e\x9b" + "x" * 1000})
@@ -218,6 +219,7 @@ def test_on_a_terminal_a_failure_begins_with_the_authors_line_and_has_no_frames_
         assert [line for line in terminal._matching(' *File ".*') if "sums.py" not in line] == []
 
 
+@_SLOW
 def test_verbose_shows_the_frames_of_libraries(server: Path) -> None:
     with at_a_terminal(server, "--verbose") as terminal:
         terminal.send("tools/call", {"name": "fail"})
@@ -274,6 +276,7 @@ def test_each_line_on_stderr_can_be_json(server: Path, options: list[str], varia
     assert failure["request_id"] == "abc-1"
 
 
+@_SLOW
 def test_an_unknown_format_of_the_log_is_one_line(server: Path) -> None:
     ended = funcmcp("run", str(server), env={"FUNCMCP_LOG_FORMAT": "xml"})
     assert (ended.returncode, ended.stderr) == (1, "FUNCMCP_LOG_FORMAT must be 'text' or 'json'; got 'xml'.\n")
@@ -292,6 +295,7 @@ def test_why_a_server_cant_start_is_json_too(tmp_path: Path, server: Path) -> No
     assert ended.stderr.startswith("broken.py, line 1: ModuleNotFoundError")
 
 
+@_SLOW
 def test_a_server_on_stdio_writes_json_to_stderr(server: Path) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
     ended = subprocess.run(

@@ -214,6 +214,7 @@ async def test_the_command_of_the_container_serves_the_host_names_of_the_environ
     assert statuses["other.example"] != 200
 
 
+@_SLOW
 def test_the_doctor_finds_nothing_to_mend(project: Path) -> None:
     done = funcmcp("doctor", folder=project)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings"), done.stdout

@@ -451,6 +451,7 @@ def test_an_option_that_makes_no_sense_is_refused_by_name(folder: Path, options:
     assert named in ended.stderr.splitlines()[-1]
 
 
+@_SLOW
 async def test_a_worker_that_is_killed_is_replaced(folder: Path) -> None:
     with served(folder, "kinds.py", "--workers", "2") as (process, url):
         killed = (await call(url, "pid"))["structuredContent"]["result"]
@@ -479,6 +480,7 @@ async def test_reload_serves_a_file_as_it_is_now(folder: Path, tmp_path: Path) -
     assert "Traceback" not in process.output
 
 
+@_SLOW
 def test_ctrl_c_in_a_terminal_reaches_all_processes_and_prints_no_traceback(folder: Path) -> None:
     command = [*FUNCMCP, "run", "server.py", "--port", "0", "--workers", "2"]
     with subprocess.Popen(
@@ -579,6 +581,7 @@ async def answered(url: str) -> None:
             await asyncio.sleep(0.05)
 
 
+@_SLOW
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
 def test_a_full_disk_for_its_output_stops_no_server(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:

@@ -72,6 +72,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_inspect_shows_where_features_come_from(folder: Path) -> None:
     shown = funcmcp("inspect", "desk.py:mcp", folder=folder)
     rows = [line.split("\t") for line in shown.stdout.splitlines() if "\t" in line]

@@ -186,6 +186,7 @@ async def test_a_cancelled_task_stops_where_it_runs(folder: Path) -> None:
     assert (again.returncode, again.stdout, again.stderr) == (1, "", f"{name} had already ended.\n")
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder: Path) -> None:
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as server:
         async with Client(server.endpoint(), timeout=PATIENCE) as client:
@@ -245,6 +246,7 @@ def test_a_task_that_failed_in_a_version_that_keeps_no_arguments_can_not_be_retr
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{name} can't be retried. {reason}\n")
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> None:
     fill(folder, some_tasks)
     ended = funcmcp("tasks", "drain", "server.py", "--timeout", "0", folder=folder)

@@ -68,6 +68,7 @@ def test_names_are_checked_and_there_is_no_page(tmp_path: Path, options: list[st
     assert "Traceback" not in process.output
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_second_server_is_refused_and_after_a_kill_the_next_one_serves(tmp_path: Path) -> None:
     with served(tmp_path) as first:
         second = funcmcp("run", "server.py", "--uds", "mcp.sock", folder=tmp_path)

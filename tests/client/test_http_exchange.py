@@ -312,6 +312,7 @@ async def test_the_bytes_of_a_response_are_limited(kind: bytes) -> None:
         await connect(HTTPEndpoint(url, max_response_bytes=10_000))
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_the_bytes_of_all_responses_are_limited_together() -> None:
     page = {"tools": [{"name": "t" * 1000, "inputSchema": {}}]}
     with answering(results_of({"tools/list": page})) as url:

@@ -146,6 +146,7 @@ def command_of(age: str) -> StdioCommand:
     return StdioCommand(sys.executable, "-m", "tests.client.next_revision", env={VARIABLE: age}, cwd=REPOSITORY)
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_every_client_and_every_server_over_stdio_agree() -> None:
     await all_pairs(command_of(""), command_of("released"))
 

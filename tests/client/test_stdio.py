@@ -169,6 +169,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_over_stdio(server: Path, 
                 await asyncio.sleep(0.02)
 
 
+@_SLOW
 async def test_an_exception_of_a_callback_reaches_the_caller(server: Path) -> None:
     async def refuse(_params: dict[str, Any]) -> dict[str, Any]:
         raise LookupError("no name today")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.clients.plan import Target, Transport
 
+pytestmark = pytest.mark.slow("Clients of others start, some of them on Node.")
+
 ORDER = {
     "customerId": "ada",
     "items": [
@@ -96,7 +98,6 @@ def failure(call: Call) -> str:
     return text
 
 
-@pytest.mark.slow("Clients of others start for each case.")
 def test_the_client_speaks_the_revision_that_it_is_asked_to(session: Session) -> None:
     assert session.played.revision == session.player.revision
 

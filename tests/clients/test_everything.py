@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.clients.plan import Target, Transport
 
+pytestmark = pytest.mark.slow("Clients of others start, some of them on Node.")
+
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 ADA_AND_BLUE = {"action": "accept", "content": {"name": "Ada", "color": "blue"}}
 YES = {"action": "accept", "content": {"confirm": True}}
@@ -148,7 +150,6 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-@pytest.mark.slow("Clients of others start for each case.")
 def test_the_client_speaks_the_revision_that_it_is_asked_to(session: Session) -> None:
     assert session.revision == session.player.revision
 

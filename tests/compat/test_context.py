@@ -280,6 +280,7 @@ async def test_state_of_a_request_reaches_tools_of_mounted_servers_and_no_other_
         assert (await client.call_tool("unstamp")).structured_content == {"result": [None, 1, 2]}
 
 
+@pytest.mark.slow("The original answers the same calls.")
 @pytest.mark.parametrize("make", [FastMCP, MCPServer])
 @pytest.mark.parametrize("mode", ["optional", "required"])
 async def test_a_task_has_the_context(make: type[FastMCP], mode: str) -> None:

@@ -32,6 +32,7 @@ def blocks(language: str) -> list[pytest.ParameterSet]:
     return parameters
 
 
+@pytest.mark.slow("A process starts for each block of each page.")
 @pytest.mark.parametrize("code", blocks("python"))
 def test_a_python_block_runs(code: str, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(code)

@@ -215,6 +215,7 @@ async def test_copies_with_one_key_serve_each_others_sessions_and_their_probes(p
         assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["add"]
 
 
+@pytest.mark.slow("Copies of a server start one after the other, under constant calls.")
 def test_deploy_sh_makes_one_key_and_prints_the_url(projects: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "az").write_text(AZ)
     (tmp_path / "az").chmod(0o755)
@@ -257,6 +258,7 @@ def unit(projects: dict[str, Path]) -> dict[str, str]:
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
 
 
+@pytest.mark.slow("Copies of a server start one after the other, under constant calls.")
 async def test_the_command_of_the_unit_serves_clients(projects: dict[str, Path]) -> None:
     settings = unit(projects)
     command = shlex.split(settings["ExecStart"])

@@ -356,6 +356,7 @@ async def test_a_request_that_has_begun_is_an_error_and_is_not_repeated(tmp_path
         assert (folder / "begun").read_text() == "x"
 
 
+@_SLOW
 async def test_a_program_that_does_not_answer_is_started_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -438,6 +439,7 @@ def slow_app(folder: Path, before: str, timeout: str = "00:00:01") -> Path:
     return folder
 
 
+@_SLOW
 async def test_the_time_until_a_program_listens_is_that_of_host_json(tmp_path: Path) -> None:
     folder = slow_app(tmp_path / "app", "time.sleep(600)")
     reason = r"The custom handler 'python server\.py' does not listen on 127\.0\.0\.1:\d+ after 1 s\. .*initializationT"
@@ -446,6 +448,7 @@ async def test_the_time_until_a_program_listens_is_that_of_host_json(tmp_path: P
             pass
 
 
+@_SLOW
 async def test_a_program_that_starts_too_slowly_after_a_crash_gets_more_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -519,6 +522,7 @@ def test_what_is_wrong_with_host_json_is_said(handler: dict[str, Any], reason: s
     assert "Traceback" not in result.stderr
 
 
+@_SLOW
 def test_other_machines_need_keys_unless_every_route_is_anonymous(tmp_path: Path) -> None:
     locked = {**PROFILE, "customHandler": {"description": DESCRIPTION}}
     result = funcmcp("host", str(app(tmp_path / "app", locked, ECHO)), "--host", "0.0.0.0", "--port", "0")
@@ -546,6 +550,7 @@ async def test_a_handler_that_is_open_to_other_machines_is_named(
         assert "The custom handler is open to every machine that reaches 0.0.0.0." in caplog.text
 
 
+@_SLOW
 def test_a_program_of_node_is_served(tmp_path: Path) -> None:
     code = "const http = require('http');\n"
     code += (

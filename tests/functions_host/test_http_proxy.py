@@ -188,6 +188,7 @@ async def test_parts_arrive_as_they_are_written_and_a_client_may_leave(http: htt
     assert len(sockets(pid, ESTABLISHED, port)) == before - 1  # the host reads the body no longer
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_client_that_leaves_before_the_response(http: httpx2.AsyncClient) -> None:
     with pytest.raises(httpx2.ReadTimeout):
         await http.get("wait", timeout=0.3)

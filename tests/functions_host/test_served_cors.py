@@ -109,6 +109,7 @@ def test_pages_of_other_origins_are_refused(urls: tuple[str, str]) -> None:
         assert CORS not in httpx2.options(url, headers={**headers, **PREFLIGHT}).headers
 
 
+@_SLOW
 def test_a_preflight_needs_no_key_and_a_request_does(tmp_path: Path) -> None:
     keys = {"FUNCMCP_HOST_KEYS": f"default={'k' * 16},mcp_extension={'m' * 16}"}
     for endpoint, trigger in served(app(tmp_path, {"CORS": "*"}), **keys):

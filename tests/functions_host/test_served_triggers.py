@@ -126,6 +126,7 @@ def carried(definition: Any) -> dict[str, Any]:
     return {name: value for name, value in dict(definition).items() if name not in NOT_CARRIED}
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_the_lists_are_the_same(clients: tuple[Client, Client]) -> None:
     served, itself = clients
     for method, member in (
@@ -190,6 +191,7 @@ async def test_the_sample_has_the_same_lists_and_answers(tmp_path: Path) -> None
         await host.aclose()
 
 
+@pytest.mark.slow("Processes start for each case.")
 async def test_a_new_project_with_triggers_is_served(tmp_path: Path) -> None:
     created = funcmcp("new", "desk", "--hosting", "triggers", folder=tmp_path)
     assert created.returncode == 0, created.stderr

@@ -63,6 +63,7 @@ def test_each_loop_of_a_test_framework_has_its_own_lifespan(file: str, plugins: 
     assert f"{count} passed" in output
 
 
+@pytest.mark.slow("Test frameworks and a notebook start.")
 def test_each_test_of_unittest_has_its_own_lifespan() -> None:
     assert run("-W", "error", "unittest_loops.py").rstrip().endswith("OK")
 

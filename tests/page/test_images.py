@@ -8,8 +8,12 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.page.browser import Browser
+
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
 
 FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_page" / "files"
 NAMES = ("elements.js", "markdown.js", "fields.js", "images.js")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.page.browser import Browser
+
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
 
 FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_page" / "files"
 SCRIPT = "\n".join((FILES / name).read_text(encoding="utf-8") for name in ("elements.js", "markdown.js"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SLOW = pytest.mark.slow("A browser goes through many pages.")
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
 
 OPEN = """
     await page.goto(args.url + (args.at ?? ""));
@@ -192,7 +192,6 @@ def test_an_empty_form_leaves_optional_fields_out_and_names_what_is_missing(
     ]
 
 
-@_SLOW
 def test_the_json_of_a_form_can_be_edited(browser: Browser, url: str, features: Features) -> None:
     features.calls.clear()
     text, refusal, tags = browser.play(
@@ -356,7 +355,6 @@ def test_a_question_that_the_server_has_forgotten_is_an_error_in_plain_words(bro
     assert failure == "The server has forgotten this question. Call the tool again."
 
 
-@_SLOW
 def test_questions_of_the_server_are_answered_in_the_page(browser: Browser, url: str) -> None:
     seen = browser.play(
         OPEN
@@ -463,7 +461,6 @@ def test_a_task_is_followed_asked_and_cancelled(browser: Browser, url: str, feat
     assert "The task is over: accept." in done
 
 
-@_SLOW
 def test_results_of_every_kind_are_shown(browser: Browser, url: str) -> None:
     seen = browser.play(
         OPEN
@@ -516,7 +513,6 @@ def test_results_of_every_kind_are_shown(browser: Browser, url: str) -> None:
     assert "Region Zürich " in seen["region"]
 
 
-@_SLOW
 def test_templates_are_expanded_and_prompts_are_completed(browser: Browser, url: str) -> None:
     file, values, prompt = browser.play(
         OPEN
@@ -544,7 +540,6 @@ def test_templates_are_expanded_and_prompts_are_completed(browser: Browser, url:
     assert "A kind greeting to Berl" in prompt
 
 
-@_SLOW
 def test_a_call_is_shown_for_other_programs_and_as_a_link(browser: Browser, url: str, features: Features) -> None:
     """The texts run, and the link fills in the form."""
     features.calls.clear()
@@ -630,7 +625,6 @@ def test_the_page_can_be_used_by_keyboard_only(browser: Browser, url: str) -> No
     assert seen == ["Skip to content", "All features", "Seat", "The server asks", "Row 3, window False.", "search"]
 
 
-@_SLOW
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_to_complain_about(browser: Browser, url: str, features: Features, scheme: str) -> None:
     features.proceed.clear()

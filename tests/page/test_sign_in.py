@@ -16,7 +16,7 @@ from tests.page.browser import Browser, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SLOW = pytest.mark.slow("A browser goes through many pages.")
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
 
 UNAUTHORIZED = ["status of 401"]
 KEY = "0123456789abcdefKEY"
@@ -43,7 +43,6 @@ def orders(signing_in: SignIn) -> SignIn:
     return signing_in
 
 
-@_SLOW
 def test_the_page_signs_in_with_pkce_steps_up_and_signs_out(browser: Browser, orders: SignIn) -> None:
     seen = browser.play(
         SIGN_IN
@@ -166,7 +165,6 @@ def test_an_expired_token_is_refreshed(browser: Browser, orders: SignIn) -> None
     assert "refresh_token" in [request.values["grant_type"] for request in orders.those("POST /token")]
 
 
-@_SLOW
 def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
     mcp = MCPServer("keys", auth=APIKeys({"ada": KEY}))
     mcp.tool(hello)
@@ -226,7 +224,6 @@ def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
     assert seen["violations"] == []
 
 
-@_SLOW
 def test_stored_values_that_the_page_can_not_read_are_no_credentials(browser: Browser) -> None:
     mcp = MCPServer("Keys", auth=APIKeys({"ada": KEY}))
     mcp.tool(hello)

@@ -266,6 +266,7 @@ def idle_over_tls(port: int, path: str | None) -> http.client.HTTPSConnection:
     return connection
 
 
+@_SLOW
 def test_handshakes_of_one_address_that_do_not_end_lock_no_other_address_out(script: Path, tmp_path: Path) -> None:
     """They would take up all descriptors."""
     write_certificate(tmp_path)
@@ -338,6 +339,7 @@ def test_an_address_that_another_program_takes_during_the_start_is_one_clear_err
     assert "closed" in process.lines  # the lifespan has ended as well
 
 
+@_SLOW
 def test_where_nobody_else_announces_the_origin_a_line_does(script: Path) -> None:
     with running([PYTHON, str(script), "serve", "--announce"]) as process:
         assert re.fullmatch(r"Serving on http://127\.0\.0\.1:\d+\n", process.line_with("Serving"))
@@ -421,6 +423,7 @@ def test_workers_finish_requests_and_end_with_code_0(script: Path) -> None:
     assert "Traceback" not in process.output
 
 
+@_SLOW
 def test_a_worker_that_is_killed_is_replaced(script: Path) -> None:
     with started(script, "workers", "1") as (process, port):
         killed = pid_of(port)

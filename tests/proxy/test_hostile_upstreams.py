@@ -22,6 +22,8 @@ from tests.proxy.wire import ERAS, HANDSHAKE, over_http, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow("Much data is sent.")
+
 MEBIBYTE = 1024 * 1024
 GIBIBYTE = 1024 * MEBIBYTE
 BOUND = 256 * MEBIBYTE
@@ -235,7 +237,6 @@ async def ask(url: str, era: str, method: str, **params: Any) -> Any:
         return plain(await wire.ask(method, params))
 
 
-@pytest.mark.slow("Much data is sent.")
 @pytest.mark.parametrize("attack", CALLS)
 async def test_a_call_of_a_hostile_upstream_takes_a_bounded_number_of_bytes(
     attack: str, url: str, hostile: Hostile

@@ -351,6 +351,7 @@ def test_a_file_that_is_no_database_is_not_overwritten(file: Path) -> None:
     assert file.read_text().startswith("my shopping list")
 
 
+@pytest.mark.slow("Several processes write at the same time.")
 def test_processes_that_start_at_the_same_time_seed_the_menu_once(file: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from samples.orders.restaurant import OrderService\n"

@@ -173,6 +173,7 @@ class Script(BaseHTTPRequestHandler):
         """Write no log."""
 
 
+@pytest.mark.slow("Several processes write at the same time.")
 async def test_an_agent_calls_tools_until_its_model_has_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,6 +303,7 @@ def test_nothing_but_messages_is_on_stdout_whatever_is_printed(spoken: Spoken) -
         assert printed in said
 
 
+@_SLOW
 def test_what_was_printed_before_run_but_not_flushed_is_no_message_either(server: Path) -> None:
     with started([PYTHON, str(server)]) as spoken:  # its stdout is a pipe, so the line waits in a buffer
         spoken.begin()
@@ -318,6 +319,7 @@ def test_a_tool_that_reads_stdin_finds_it_empty_and_takes_no_message_away(spoken
     assert answers == {1: "('', '', b'', b'')", 2: "3"}
 
 
+@_SLOW
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_slow_call_does_not_hold_up_others(spoken: Spoken, revision: str) -> None:
     spoken.begin(revision)
@@ -338,6 +340,7 @@ def test_a_call_can_be_cancelled(spoken: Spoken, revision: str) -> None:
     spoken.works()
 
 
+@_SLOW
 def test_a_client_is_asked_on_the_same_streams(spoken: Spoken) -> None:
     spoken.begin()
     spoken.say(spoken.call("ask"))
@@ -347,6 +350,7 @@ def test_a_client_is_asked_on_the_same_streams(spoken: Spoken) -> None:
     assert text(spoken.hear()) == "decline"
 
 
+@_SLOW
 def test_lines_that_are_no_messages_are_answered_and_the_next_one_is_served(spoken: Spoken) -> None:
     spoken.begin()
     spoken.say(b"garbage\n", b"\xff\xfe\x00\n", b"\n", b"  \r\n", b'{"jsonrpc":"2.0"}\n', b"[]\n")
@@ -355,6 +359,7 @@ def test_lines_that_are_no_messages_are_answered_and_the_next_one_is_served(spok
     assert text(spoken.hear()) == "3"
 
 
+@_SLOW
 def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_served(spoken: Spoken) -> None:
     spoken.begin()
     spoken.say(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 5_000_000 + b'"}\n')
@@ -364,6 +369,7 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_served(spoken: S
     spoken.works()
 
 
+@_SLOW
 def test_the_last_line_needs_no_newline(server: Path) -> None:
     with started(command(server)) as spoken:
         spoken.revision = PER_REQUEST
@@ -373,6 +379,7 @@ def test_the_last_line_needs_no_newline(server: Path) -> None:
         assert spoken.ended() == 0
 
 
+@_SLOW
 def test_stdin_and_stdout_may_be_files(server: Path, tmp_path: Path) -> None:
     asked, answered = tmp_path / "asked", tmp_path / "answered"
     call = {"jsonrpc": "2.0", "method": "ping"}
@@ -386,6 +393,7 @@ def test_stdin_and_stdout_may_be_files(server: Path, tmp_path: Path) -> None:
     assert sorted(answers) == list(range(200))
 
 
+@_SLOW
 def test_at_a_terminal_it_says_what_it_waits_for(server: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -419,6 +427,7 @@ def test_at_the_null_device_it_says_that_no_client_can_write() -> None:
     assert b"Streams ends, because its stdin is empty" in ended.stderr
 
 
+@_SLOW
 def test_the_end_of_stdin_lets_a_call_in_flight_finish(spoken: Spoken) -> None:
     spoken.begin()
     spoken.say(spoken.call("soon"))
@@ -456,6 +465,7 @@ def test_a_signal_after_the_end_has_begun_cancels_what_is_in_flight(spoken: Spok
     assert "Traceback" not in spoken.log()
 
 
+@_SLOW
 def test_a_client_that_no_longer_reads_ends_it_quietly(server: Path) -> None:
     with subprocess.Popen(
         command(server), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
@@ -509,6 +519,7 @@ def test_a_stream_that_is_not_open_is_one_clear_line(server: Path, name: str) ->
     assert ended.stderr == f"{name} is not open. With --stdio the server needs stdin and stdout for its client.\n"
 
 
+@_SLOW
 def test_a_closed_stderr_does_not_get_into_the_messages(server: Path) -> None:
     with subprocess.Popen(
         ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *command(server)],
@@ -521,6 +532,7 @@ def test_a_closed_stderr_does_not_get_into_the_messages(server: Path) -> None:
     assert (process.returncode, text(answers[1])) == (0, "quiet")
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("options", "named"),
     [

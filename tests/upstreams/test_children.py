@@ -175,6 +175,7 @@ asyncio.run(main())
 """
 
 
+@_SLOW
 @posix_only
 async def test_no_process_is_left_when_this_process_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", _PARENT, *COMMAND], stdout=subprocess.PIPE, text=True) as parent:  # noqa: ASYNC220 - it only starts it
@@ -276,6 +277,7 @@ async def test_a_command_that_does_not_exist_is_away_and_is_tried_again_later(ca
     assert sum(line.startswith("The server 'nothing' is away: ") for line in lines) == 1
 
 
+@_SLOW
 async def test_a_program_that_ends_when_it_starts_is_started_once_for_each_attempt(tmp_path: Path) -> None:
     starts, usable = tmp_path / "starts", tmp_path / "usable"
     usable.touch()
@@ -296,6 +298,7 @@ async def test_a_program_that_ends_when_it_starts_is_started_once_for_each_attem
         assert upstream.status.state == "connected"
 
 
+@_SLOW
 async def test_a_request_that_is_silent_for_too_long_is_cancelled_and_names_the_option() -> None:
     mcp, _ = counting(timeouts=UpstreamTimeouts(request=0.05))
     async with client_of(mcp) as client:

@@ -74,6 +74,7 @@ async def test_several_servers_are_one_with_prefixes(entries: dict[str, Any], re
         assert (await client.read_resource("note://two/it")).text == "note of two"
 
 
+@pytest.mark.slow("Processes start, and some of them hang or are killed.")
 async def test_a_single_server_has_no_prefix_and_is_the_server_itself(entries: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"one": entries["one"]}}))

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("azure.functions")
-pytestmark = pytest.mark.every_python("Python 3.13 runs the functions in azure-functions-runtime.")
+pytestmark = [
+    pytest.mark.every_python("Python 3.13 runs the functions in azure-functions-runtime."),
+    pytest.mark.slow("Function apps and fronts start for each case."),
+]
 
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 RESOURCE = ProtectedResource(

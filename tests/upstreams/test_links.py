@@ -255,6 +255,7 @@ async def test_a_renewed_session_is_that_of_all_instances(tmp_path: Path) -> Non
         assert await act(client) == renewed
 
 
+@pytest.mark.slow("Processes start, and some of them hang or are killed.")
 async def test_a_store_that_can_not_be_used_is_an_error_without_details_and_one_line_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

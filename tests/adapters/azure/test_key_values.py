@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.azurite import Azurite
 
 
+pytestmark = pytest.mark.slow("The storage is slow, and the same rules hold on SQLite and Redis.")
+
 CONNECTION = "STATE_STORAGE"
 TIME = Clock()
 

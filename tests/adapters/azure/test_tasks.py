@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.store import TaskStore
     from tests.azurite import Azurite
 
-pytestmark = pytest.mark.lowest("Azure's packages for storage send the requests.")
+pytestmark = [
+    pytest.mark.lowest("Azure's packages for storage send the requests."),
+    pytest.mark.slow("The storage is slow, and the same rules hold on SQLite and Redis."),
+]
 
 CONNECTION = "TASKS_STORAGE"
 
@@ -132,7 +135,6 @@ async def test_a_message_in_the_queue_of_another_version_moves_to_the_queue_of_i
     assert claim.record.queue == "slow"
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
 async def test_a_worker_of_all_queues_finds_those_that_other_processes_add(
     store: AzureTasks, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -207,6 +207,7 @@ def as_many_as_it_takes(line: socket.socket, data: bytes, limit: int) -> int:
     return sent
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_requests_that_wait_for_their_turn_are_bounded_and_so_is_what_is_read(parser: Parser) -> None:
     """Sixteen million bytes of small requests; the application even asks for more of its own, which has no body."""
     app = Application()

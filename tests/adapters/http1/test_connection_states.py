@@ -231,6 +231,7 @@ def test_there_are_fifty_pipelines() -> None:
     assert len(set(PIPELINES)) == 50
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_each_prefix_of_a_pipeline_has_a_timer_and_an_end(parser: Parser) -> None:
     """The rule is checked after each event; then time passes, and no connection outlasts it."""
     config = configured(parser, Limits(message_seconds=MESSAGE_SECONDS))

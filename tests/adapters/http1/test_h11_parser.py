@@ -19,6 +19,7 @@ pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and wri
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
+@pytest.mark.slow("Much data is sent.")
 def test_a_flood_of_small_chunks_is_parsed_in_many_rounds_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two rounds, other connections get their turn. A round can parse the end of a read, and the next read."""
     with running(Application(), "h11", Limits()) as (port, server), connected(port) as line:

@@ -44,6 +44,7 @@ async def state_stores() -> AsyncIterator[Callable[[], StateStore]]:
 TestPostgresState = state_store_tests(state_stores)
 
 
+@pytest.mark.slow("A real store takes seconds for it.")
 async def test_a_store_behaves_as_every_store_does_and_removes_what_has_expired(server: PostgresServer) -> None:
     pair = [PostgresSignIns(server.url, timeout=PATIENCE) for _ in range(2)]
     await stores.check_values(*pair)

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.store import TaskStore
     from tests.postgres_server import PostgresServer
 
-pytestmark = pytest.mark.lowest("psycopg sends the queries.")
-_SLOW = pytest.mark.slow("A real store takes seconds for it.")
-
+pytestmark = [
+    pytest.mark.lowest("psycopg sends the queries."),
+    pytest.mark.slow("The same rules hold on SQLite and Redis."),
+]
 URLS: list[str] = []
 """The URL of the running server."""
 
@@ -64,7 +65,6 @@ async def stores() -> AsyncIterator[Callable[..., TaskStore]]:
 TestPostgresTasks = task_store_tests(stores)
 
 
-@_SLOW
 def test_any_sequence_of_steps_does_what_the_model_does(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +157,6 @@ asyncio.run(main())
 """
 
 
-@_SLOW
 async def test_the_tasks_of_a_process_that_was_killed_are_due_long_before_the_lease_ends(
     store: PostgresTasks, database: str
 ) -> None:
@@ -180,7 +179,6 @@ async def test_the_tasks_of_a_process_that_was_killed_are_due_long_before_the_le
     assert await store.finish(claims["again"], RESULT)
 
 
-@_SLOW
 async def test_processes_that_were_forked_have_locks_of_their_own(
     store: PostgresTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +197,6 @@ async def test_the_tasks_of_a_store_that_was_closed_are_due(store: PostgresTasks
     assert (await claim_one(store)).attempt == 2
 
 
-@_SLOW
 async def test_a_process_that_has_lost_its_connection_keeps_its_tasks(
     store: PostgresTasks, other: PostgresTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +223,6 @@ async def test_a_process_that_has_lost_its_connection_keeps_its_tasks(
     assert await store.finish(claim, RESULT)
 
 
-@_SLOW
 async def test_a_run_goes_on_while_postgresql_restarts(
     store: PostgresTasks, other: PostgresTasks, server: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -392,7 +388,6 @@ async def test_a_task_whose_worker_stops_while_it_claims_it_is_due_for_others(
     assert (claim.key, claim.record.status, claim.record.starts) == (task.key, "working", 1)
 
 
-@_SLOW
 async def test_while_connections_are_cut_no_task_is_lost_or_starts_twice(
     store: PostgresTasks, other: PostgresTasks, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

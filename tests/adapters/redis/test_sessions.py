@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.lowest("redis sends the commands.")
+_SLOW = pytest.mark.slow("A real store takes seconds for it.")
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"}, "somebody")
 ANONYMOUS = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"})
@@ -50,6 +51,7 @@ async def in_time(done: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.01)
 
 
+@_SLOW
 async def test_event_loops_of_several_threads_share_one_store(link: RedisLink) -> None:
     """Each loop has its own connections, and no loop takes calls of another from the queue."""
     sessions = RedisSessions(link)
@@ -91,6 +93,7 @@ async def test_an_id_that_nobody_was_given_is_none(link: RedisLink, session_id: 
     assert await sessions.end(session_id) is False
 
 
+@_SLOW
 async def test_a_session_ends_when_it_is_not_used_and_lives_on_when_it_is(link: RedisLink) -> None:
     sessions = RedisSessions(link, idle=1)
     used, unused = await sessions.create(HANDSHAKE), await sessions.create(HANDSHAKE)
@@ -176,6 +179,7 @@ async def test_a_revocation_lasts_as_long_as_the_session_would_have(link: RedisL
     assert now + 29 <= expiry <= now + 31
 
 
+@_SLOW
 async def test_revocations_are_bounded_and_none_is_forgotten_before_its_session_expires() -> None:
     with redis_server() as server:
         link = RedisLink(server.url)
@@ -254,6 +258,7 @@ async def test_a_session_that_is_never_used_ends_after_five_minutes_and_used_one
     assert await lifetime(f"at:{'a' * 32}") > 1970
 
 
+@_SLOW
 async def test_under_volatile_lru_the_bus_the_revocations_and_the_count_of_anonymous_sessions_stay() -> None:
     with redis_server() as server:
         link = RedisLink(server.url)
@@ -465,7 +470,7 @@ async def test_a_message_that_was_sent_again_is_heard_once(link: RedisLink, buse
     assert heard.messages.empty()
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
+@_SLOW
 async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_were_never_cut_off() -> None:
     with redis_server() as server:
         here, there = RedisBus(RedisLink(server.url, timeout=0.2)), RedisBus(RedisLink(server.url, timeout=30))
@@ -489,6 +494,7 @@ async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_wer
         await there.aclose()
 
 
+@_SLOW
 async def test_what_is_too_much_to_be_sent_later_is_a_gap_that_the_others_hear_of() -> None:
     with redis_server() as server:
         here, there = RedisBus(RedisLink(server.url, timeout=0.5)), RedisBus(RedisLink(server.url, timeout=30))
@@ -508,7 +514,7 @@ async def test_what_is_too_much_to_be_sent_later_is_a_gap_that_the_others_hear_o
         await there.aclose()
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
+@_SLOW
 async def test_an_instance_knows_which_others_hear() -> None:
     with redis_server() as server:
         buses = [RedisBus(server.url) for _ in range(3)]
@@ -527,6 +533,7 @@ async def test_an_instance_knows_which_others_hear() -> None:
             await bus.aclose()
 
 
+@_SLOW
 async def test_an_instance_that_can_not_announce_itself_does_not_take_itself_for_the_only_one() -> None:
     with redis_server() as server:
         buses = [RedisBus(server.url) for _ in range(2)]

@@ -165,6 +165,7 @@ async def claim_within(store: RedisTasks, only: TaskFilter = ANY_TASK) -> Claim:
     return claim
 
 
+@_SLOW
 async def test_a_worker_of_all_queues_finds_those_that_another_process_adds(
     store: RedisTasks, other: RedisTasks
 ) -> None:
@@ -609,6 +610,7 @@ async def test_a_kept_task_takes_at_most_two_kilobytes(store: RedisTasks) -> Non
     assert (await used() - before) / 100 < 2048
 
 
+@_SLOW
 async def test_a_lapsed_task_is_found_behind_many_that_run(store: RedisTasks, other: RedisTasks) -> None:
     """The worker of the last one has died; those of the others renew their leases."""
     store.lease = 1.0
@@ -695,6 +697,7 @@ async def test_a_creation_that_is_sent_again_after_the_lease_is_not_claimed(
     assert [*await claiming] == []
 
 
+@_SLOW
 @pytest.mark.parametrize("after", range(6))
 async def test_a_task_runs_if_a_reply_to_its_claim_is_lost(store: RedisTasks, forward: Forwarder, after: int) -> None:
     await store.create(new_task())

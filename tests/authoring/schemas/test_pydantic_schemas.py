@@ -107,6 +107,7 @@ async def test_a_parameter_may_have_the_name_of_any_key_of_a_core_schema(name: s
         await call(tool, {name: [1]})
 
 
+@pytest.mark.slow("Hundreds of schemas are made.")
 @pytest.mark.parametrize("owner", OWNERS)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_field_may_have_the_name_of_any_key_of_a_core_schema(
@@ -145,6 +146,7 @@ async def test_parameters_of_all_these_names_together_are_listed_called_and_vali
     }
 
 
+@pytest.mark.slow("Hundreds of schemas are made.")
 @pytest.mark.parametrize("has_default", [False, True])
 @pytest.mark.parametrize(("annotation", "value", "encoded", "wrong"), TYPES)
 @pytest.mark.parametrize("owner", OWNERS)

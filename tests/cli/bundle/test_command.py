@@ -18,6 +18,8 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_SLOW = pytest.mark.slow("Processes start for each case.")
+
 SERVER = '''
 import os
 
@@ -91,6 +93,7 @@ def in_this_environment(values: Mapping[str, str]) -> dict[str, str]:
     return {**values, "UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PROJECT_ENVIRONMENT": str(folder), "PYTHONPATH": ""}
 
 
+@_SLOW
 def test_a_bundle_of_a_project_has_its_files_and_no_others(tmp_path: Path) -> None:
     write_project(tmp_path)
     listed = funcmcp("bundle", "src/orders/server.py", "--dry-run", folder=tmp_path)
@@ -114,6 +117,7 @@ def test_a_bundle_of_a_project_has_its_files_and_no_others(tmp_path: Path) -> No
     assert funcmcp("bundle", "src/orders/server.py", folder=tmp_path).stderr == ""
 
 
+@_SLOW
 async def test_an_installed_bundle_starts_with_the_settings_of_its_user(tmp_path: Path) -> None:
     require("uv", Path(sys.executable).with_name("uv").is_file())
     write_project(tmp_path / "project")
@@ -158,6 +162,7 @@ def test_mcpb_takes_the_bundle(tmp_path: Path) -> None:
     check_registry_entry(json.loads((tmp_path / "dist" / "server.json").read_text()))
 
 
+@_SLOW
 async def test_a_script_is_a_bundle_with_its_dependencies(tmp_path: Path) -> None:
     script = "# /// script\n# dependencies = ['funcmcp', 'rich']\n# [tool.funcmcp.bundle]\n# author = 'Ada'\n# ///\n"
     code = "from funcmcp import MCPServer\n\nmcp = MCPServer('Order Desk')\n"

@@ -43,7 +43,7 @@ def test_objects_on_the_way_are_added() -> None:
     assert text == '{\n  "x": 1,\n  "a": {\n    "{}": {\n      "c": [\n        true\n      ]\n    }\n  }\n}'
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("Random files are edited.")
 @given(
     st.dictionaries(st.text(), JSON, max_size=4), st.lists(st.text(), min_size=1, max_size=3), JSON,
     st.sampled_from([None, 1, "\t"]),

@@ -51,7 +51,7 @@ def test_long_conditions_and_texts_are_migrated(tmp_path: Path) -> None:
 TRIGGER = b"import azure.functions as func\napp = func.FunctionApp()\n@app.mcp_tool()\ndef f(a: int) -> int: ...\n"
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("Files with deep expressions are parsed.")
 def test_an_expression_with_too_many_levels_is_a_clear_error(tmp_path: Path) -> None:
     pytest.importorskip("libcst")
     (tmp_path / "server.py").write_bytes(TRIGGER + b"x = 1" + b" and 1" * 20_000)

@@ -160,6 +160,7 @@ def tick(timer: func.TimerRequest) -> None:
 """
 
 
+@_SLOW
 def test_an_app_whose_server_is_behind_an_http_trigger_is_not_compared(shop: Path) -> None:
     """Its lists are empty, so equal lists would say nothing about its server."""
     environment(shop, ".venv", "3, 9, 0")  # needs no funcmcp, because no copy is served
@@ -217,6 +218,7 @@ def test_a_loop_that_makes_tools_is_reported_beside_their_number(shop: Path) -> 
     assert "The server lists 2 tools." in shown.stdout.splitlines()
 
 
+@_SLOW
 def test_an_app_that_cannot_start_says_why(shop: Path) -> None:
     (shop / "texts.py").unlink()
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)

@@ -351,6 +351,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow("Processes start for each case.")
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a blocked loop ends when its call does")
 async def test_a_worker_with_a_blocked_loop_ends_with_the_host(tmp_path: Path) -> None:
     folder = write_node_app(tmp_path, {"index.js": KINDS})

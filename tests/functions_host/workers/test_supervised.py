@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
-_SLOW = pytest.mark.slow("Processes start for each case.")
-
+pytestmark = [
+    pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio."),
+    pytest.mark.slow("Processes start for each case."),
+]
 APP = """
 import asyncio
 import contextlib
@@ -150,7 +151,6 @@ async def test_a_call_that_ends_the_process_is_not_sent_again(folder: Path) -> N
         assert await call(worker, "pid")
 
 
-@_SLOW
 async def test_a_process_that_hangs_is_ended(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
@@ -160,7 +160,6 @@ async def test_a_process_that_hangs_is_ended(folder: Path, caplog: pytest.LogCap
         assert "The function app does not answer. It is ended." in caplog.text
 
 
-@_SLOW
 async def test_calls_behind_one_that_blocks_go_to_the_next_process(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
@@ -176,7 +175,6 @@ async def test_calls_behind_one_that_blocks_go_to_the_next_process(folder: Path)
         assert (folder / "calls").read_text() == "x" * 10  # each ran once
 
 
-@_SLOW
 async def test_the_next_start_takes_nothing_of_the_time_of_a_call(folder: Path) -> None:
     async with supervised(folder) as worker:
         code = folder / "function_app.py"
@@ -188,7 +186,6 @@ async def test_the_next_start_takes_nothing_of_the_time_of_a_call(folder: Path) 
         assert await behind == str(worker.pid)
 
 
-@_SLOW
 async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(folder: Path) -> None:
     async with supervised(folder) as worker:
         code = folder / "function_app.py"
@@ -198,7 +195,6 @@ async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(folder
         assert await call(worker, "pid", seconds=2) == str(worker.pid)
 
 
-@_SLOW
 async def test_large_calls_that_a_blocked_process_does_not_read_go_to_the_next_one(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
@@ -211,7 +207,6 @@ async def test_large_calls_that_a_blocked_process_does_not_read_go_to_the_next_o
         assert (folder / "calls").read_text() == "xxx"
 
 
-@_SLOW
 async def test_calls_behind_one_that_ends_in_time_for_the_ping_have_their_own_time(folder: Path) -> None:
     async with supervised(folder, PATIENT) as worker:
         first = worker.pid
@@ -250,7 +245,6 @@ async def test_a_call_for_which_no_thread_is_free_is_cancelled_before_it_begins(
         await worker.aclose()
 
 
-@_SLOW
 async def test_closing_ends_a_process_that_hangs_as_well(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
@@ -271,7 +265,6 @@ async def test_a_process_whose_call_takes_too_long_but_answers_goes_on(folder: P
         assert await call(worker, "pid") == str(first)
 
 
-@_SLOW
 async def test_an_app_that_cannot_be_loaded_any_more_is_tried_again_with_growing_pauses(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -305,7 +298,6 @@ async def test_the_first_start_fails_at_once(folder: Path) -> None:
     await worker.aclose()
 
 
-@_SLOW
 async def test_a_replaced_process_finishes_its_calls(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
@@ -329,7 +321,6 @@ async def test_a_replacement_that_cannot_be_loaded_changes_nothing(folder: Path)
         assert await call(worker, "pid") == str(first)
 
 
-@_SLOW
 async def test_closing_during_a_start_leaves_no_process_and_no_socket(folder: Path) -> None:
     async def close_after(seconds: float) -> None:
         async with supervised(folder) as worker:

@@ -431,6 +431,7 @@ def test_the_path_begins_with_a_slash() -> None:
         HTTPOptions(sse="sse")
 
 
+@pytest.mark.slow("Processes start for each case.")
 def test_a_signal_lets_calls_in_flight_be_answered_on_the_stream(tmp_path: Path) -> None:
     file = tmp_path / "streams.py"
     file.write_text(SERVER, encoding="utf-8")
