@@ -128,7 +128,7 @@ async def serving(measured: Measured, store: TaskStore, name: str = "measured") 
         await runtime_of(mcp).aclose()
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_tasks_and_their_runs_are_counted_on_every_store(measured: Measured, store: TaskStore) -> None:
     export = {TOOL: "export"}
     async with serving(measured, store) as mcp, Client(mcp, elicit=accept({"agreed": True})) as client:
@@ -171,6 +171,7 @@ async def test_tasks_that_wait_are_measured_on_every_store_also_by_a_process_tha
     assert not measured.points("funcmcp.task.waiting")  # the server has ended
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_the_waiting_tasks_of_a_store_that_is_away_have_no_number(measured: Measured) -> None:
     with redis_server() as server:
         async with serving(measured, RedisTasks(server.url)) as mcp:

@@ -114,6 +114,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 @pytest.mark.parametrize("is_late", [False, True], ids=["in time", "too late"])
 async def test_a_port_of_the_process_before_is_an_error_only_if_it_remains_taken(
     is_late: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

@@ -116,6 +116,7 @@ def test_members_that_yaml_1_1_reads_differently_are_named() -> None:
     assert ambiguous_names(skill("a: 2026-13-45\n")) == []
 
 
+@pytest.mark.slow("Every skill of the corpus is read twice.")
 def test_the_quick_parser_reads_both_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 KiB take the other one half a second, in which a client of a hostile server would do nothing else."""
     scanner = pytest.importorskip("yaml.scanner")

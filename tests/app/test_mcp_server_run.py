@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 _SPELLING = pytest.mark.slow("A Python starts for another spelling of the same call.")
 
@@ -87,6 +88,7 @@ def test_a_script_speaks_on_stdin_and_says_nothing_to_a_client_beside_messages(t
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, '{"jsonrpc":"2.0","id":1,"result":{}}\n', "")
 
 
+@_SLOW
 @pytest.mark.parametrize("line", ["mcp.run()", pytest.param("asyncio.run(mcp.run_async())", marks=_SPELLING)])
 @pytest.mark.parametrize(("arguments", "module"), [(["-m", "shop.server"], "shop.server"), (["server.py"], "server")])
 def test_a_server_whose_tools_import_it_again_says_where_they_are(
@@ -174,7 +176,7 @@ def test_a_script_serves_http_until_sigterm(tmp_path: Path, line: str) -> None:
     assert process.output == f"Serving on {url}"
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 @pytest.mark.parametrize("line", ['mcp.run("sse", port=0)', 'asyncio.run(mcp.run_async("sse", port=0))'])
 def test_a_script_serves_http_sse(tmp_path: Path, line: str) -> None:
     with running([PYTHON, str(script(tmp_path, line))]) as process:
@@ -183,6 +185,7 @@ def test_a_script_serves_http_sse(tmp_path: Path, line: str) -> None:
         assert asyncio.run(greeting(sse_client(url), mode="legacy")) == "Hello, Ada!"
 
 
+@_SLOW
 def test_the_endpoint_of_http_sse_is_the_one_that_the_server_has(tmp_path: Path) -> None:
     path = script(tmp_path, 'mcp.run("sse", port=0)')
     path.write_text(path.read_text().replace('"Greeter"', '"Greeter", http=HTTPOptions(sse="/events")'))
@@ -190,6 +193,7 @@ def test_the_endpoint_of_http_sse_is_the_one_that_the_server_has(tmp_path: Path)
         assert process.endpoint().endswith("/events")
 
 
+@_SLOW
 def test_the_functions_host_gets_http_on_its_port(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -199,6 +203,7 @@ def test_the_functions_host_gets_http_on_its_port(tmp_path: Path) -> None:
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
 
 
+@_SLOW
 def test_the_environment_decides_the_port_and_not_the_transport(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -224,7 +229,7 @@ def records(output: str) -> list[tuple[str, str]]:
     return [(document["level"], document["message"]) for document in documents]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 @pytest.mark.parametrize("line", ['mcp.run("http")', 'asyncio.run(mcp.run_async("http"))'])
 def test_the_lines_at_the_start_are_records_of_a_json_log(tmp_path: Path, line: str) -> None:
     env = {"PORT": "0", "FUNCMCP_LOG_FORMAT": "json"}
@@ -237,6 +242,7 @@ def test_the_lines_at_the_start_are_records_of_a_json_log(tmp_path: Path, line: 
     assert ("INFO", ONLY_THIS_MACHINE) in others
 
 
+@_SLOW
 def test_failures_at_the_start_are_records_of_a_json_log(tmp_path: Path) -> None:
     path = script(tmp_path, 'mcp.run("http")')
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -312,7 +318,7 @@ async def test_in_a_running_event_loop_run_leads_to_run_async(transport: Any) ->
         MCPServer("x").run(transport)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 def test_run_serves_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None:
     line = "thread = threading.Thread(target=mcp.run, args=['http'], kwargs={'port': 0}); thread.start(); thread.join()"
     path = script(tmp_path, line)
@@ -328,7 +334,7 @@ def test_without_uvicorn_http_is_one_line_with_the_command_that_installs_it() ->
     assert ended.stderr == 'uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"\n'
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 def test_a_websocket_endpoint_without_its_library_is_one_line_with_the_command_that_installs_it() -> None:
     code = (
         "import sys; sys.modules['wsproto'] = sys.modules['websockets'] = None\n"

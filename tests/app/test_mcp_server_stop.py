@@ -183,6 +183,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("end", "word"), [("threading.Thread(target=mcp.stop).start()", []), ("serving.cancel()", ["cancelled"])]
 )

@@ -337,6 +337,7 @@ async def test_a_store_that_is_away_is_an_error_for_the_model(monkeypatch: pytes
     assert result.is_error
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_tasks_of_a_shared_store_are_found_by_another_server(tmp_path: Path) -> None:
     shops = [Shop(tasks=SQLiteTasks(str(tmp_path / "tasks.db"))) for _ in range(2)]
     for shop in shops:

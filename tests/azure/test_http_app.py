@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.azure.worker import Invoked, Worker
 
 pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 URL = "https://shop.azurewebsites.net/api/mcp"
 DEPLOYED = {"WEBSITE_HOSTNAME": "shop.azurewebsites.net"}
@@ -376,6 +377,7 @@ def test_the_orders_sample_is_indexed_and_answers(tmp_path: Path) -> None:
         assert json.loads(initialize(loaded).value["body"])["result"]["serverInfo"]["title"] == "Restaurant orders"
 
 
+@_SLOW
 def test_the_binding_json_is_complete(tmp_path: Path) -> None:
     """The library for the app's own Python version: azure-functions 1.26 before 3.13."""
     pytest.importorskip("azure.functions")
@@ -400,6 +402,7 @@ def trigger(route: str, *methods: str) -> dict[str, Any]:
     return {**common, "methods": list(methods), "route": route}
 
 
+@_SLOW
 def test_a_server_whose_metadata_nobody_would_find_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("azure.functions")
     own = 'ProtectedResource(resource="https://a.example/api/mcp", authorization_servers=["https://login.example.com"])'
@@ -468,6 +471,7 @@ def test_a_sign_in_has_functions_that_need_no_key_of_the_platform(tmp_path: Path
         assert unknown["status_code"] == 404
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("change", "prefix", "message"),
     [

@@ -40,6 +40,7 @@ def test_the_app_with_tasks_is_loaded_with_a_queue_trigger() -> None:
     assert trigger["queueName"].startswith("funcmcp-tasks-reports-")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_the_self_hosted_server_listens_where_the_host_wants_and_answers_on_the_apps_name() -> None:
     folder = SAMPLES / "self_hosted"
     settings = json.loads((folder / "host.json").read_text())["customHandler"]["description"]

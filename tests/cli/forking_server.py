@@ -7,6 +7,7 @@ process for each request waits for that end, so that several requests run at the
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -16,7 +17,8 @@ import os
 import runpy
 import socket
 import sys
-from typing import IO, Any
+import threading
+from typing import IO, Any, NoReturn
 
 import azure.functions  # noqa: F401 - projects that the doctor imports use it
 import httpx2  # noqa: F401 - the commands import it later
@@ -110,6 +112,47 @@ def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> Non
     )
 
 
+def run(request: dict[str, Any]) -> None:
+    """Run the file, the main function of a module, or the command."""
+    if "file" in request:
+        # Each file has to import the public modules that it uses: those that are loaded are attributes of the package.
+        public = [
+            name for name in sys.modules if f"{name}.".startswith("funcmcp.") and not name.startswith("funcmcp._")
+        ]
+        for name in public:
+            del sys.modules[name]
+        runpy.run_path(request["file"], run_name="__main__")
+    elif "module" in request:
+        importlib.import_module(request["module"]).main()
+    else:
+        funcmcp_cli.main.main()
+
+
+def code_of(request: dict[str, Any]) -> int:
+    """Run a request; return its exit code. An exception ends the process as always."""
+    try:
+        run(request)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    return 0
+
+
+def exit_with(code: int) -> NoReturn:
+    """End this process as Python does, but keep its objects: to delete them takes most of a short command's time."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    sys.exit(code)  # Python reports what it can't flush
+
+
 if __name__ == "__main__":
     # typer takes half of the time of a short command to make its objects, which are the same in each fork.
     vars(typer.main)["get_command"] = functools.cache(typer.main.get_command)
@@ -117,15 +160,5 @@ if __name__ == "__main__":
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         requested = serve(connection)
-    if requested is not None and "file" in requested:
-        # Each file has to import the public modules that it uses: those that are loaded are attributes of the package.
-        public = [
-            name for name in sys.modules if f"{name}.".startswith("funcmcp.") and not name.startswith("funcmcp._")
-        ]
-        for name in public:
-            del sys.modules[name]
-        runpy.run_path(requested["file"], run_name="__main__")
-    elif requested is not None and "module" in requested:
-        importlib.import_module(requested["module"]).main()
-    elif requested is not None:
-        funcmcp_cli.main.main()
+    if requested is not None:
+        exit_with(code_of(requested))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 NOT_JSON = (
     "--input-json is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
@@ -123,6 +123,7 @@ def test_values_can_come_from_files_and_from_stdin(folder: Path, url: str, where
         assert json.loads(ended.stdout) == {**DEFAULTS, "text": "typed"}
 
 
+@_SLOW
 def test_json_is_the_whole_result(folder: Path) -> None:
     shown = funcmcp("call", "kinds.py", "only_structured", "--json", folder=folder)
     result = json.loads(shown.stdout)
@@ -288,6 +289,7 @@ class Terminal:
         os.close(self._ours)
 
 
+@_SLOW
 def test_a_question_is_asked_at_the_terminal_field_by_field(folder: Path) -> None:
     terminal = Terminal(folder, "call", "kinds.py", "choose")
     try:
@@ -309,6 +311,7 @@ def test_a_question_is_asked_at_the_terminal_field_by_field(folder: Path) -> Non
     assert "guests must be an integer" in terminal.shown
 
 
+@_SLOW
 def test_a_question_can_be_declined_at_the_terminal(folder: Path, url: str) -> None:
     terminal = Terminal(folder, "call", url, "choose")
     try:

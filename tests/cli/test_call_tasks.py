@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = '''
 import asyncio
@@ -108,6 +108,7 @@ def test_verbose_shows_each_new_state_of_the_task_as_a_line(task_folder: Path, u
     ]
 
 
+@_SLOW
 def test_an_error_of_a_task_is_shown_with_its_id(task_folder: Path, url: str) -> None:
     shown = funcmcp("call", url, "broken", folder=task_folder)
     line = "The server answered with error -32603: Internal error (error id 0123456789abcdef)\n"
@@ -223,6 +224,7 @@ def test_a_durable_task_is_followed_across_a_restart_of_the_server(tmp_path: Pat
             assert caller.lines[-1] == "done"
 
 
+@_SLOW
 def test_a_lost_connection_is_not_a_missing_server(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(DURABLE)
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as server:
@@ -236,6 +238,7 @@ def test_a_lost_connection_is_not_a_missing_server(tmp_path: Path) -> None:
             assert len(caller.lines) == 1
 
 
+@_SLOW
 def test_a_store_that_can_never_work_asks_for_no_patience(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(DURABLE.replace('"tasks.db"', '"missing/tasks.db"'))
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as server:
@@ -245,6 +248,7 @@ def test_a_store_that_can_never_work_asks_for_no_patience(tmp_path: Path) -> Non
     assert "Try again later" not in shown.stderr
 
 
+@_SLOW
 def test_an_error_is_shown_once_with_verbose(tmp_path: Path) -> None:
     code = "from funcmcp import MCPServer\nmcp = MCPServer('a', show_errors=True)\n"
     (tmp_path / "server.py").write_text(

@@ -91,7 +91,7 @@ def test_commands_tools_and_arguments_are_offered(folder: Path, words: list[str]
     assert sorted(offered(folder, *words)) == sorted(expected)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_the_script_for_bash_completes_a_tool(folder: Path) -> None:
     command = Path(sys.executable).with_name("funcmcp")

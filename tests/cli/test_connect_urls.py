@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+
+
 def test_an_address_where_nobody_answers_is_one_clear_line() -> None:
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
@@ -40,6 +43,7 @@ def test_a_url_that_is_none_is_one_clear_line(url: str) -> None:
     assert ended.stderr == f"{url!r} is not a URL of an endpoint, such as http://127.0.0.1:8000/mcp.\n"
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("status", "kind", "body"),
     [
@@ -62,6 +66,7 @@ def test_an_answer_that_is_not_mcp_is_one_clear_line(status: int, kind: str, bod
     assert ended.stderr.count("\n") == 1
 
 
+@_SLOW
 def test_an_error_of_the_protocol_is_one_clear_line() -> None:
     body = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Out of order"}}'
     with answering(lambda _: (500, "application/json", body)) as url:
@@ -85,6 +90,7 @@ def test_a_server_that_hangs_up_is_one_clear_line() -> None:
     assert ended.stderr.count("\n") == 1
 
 
+@_SLOW
 @pytest.mark.parametrize("refusal", [b"Bad Request", NOT_INITIALIZED])
 def test_an_older_server_of_another_make_is_spoken_to_in_its_own_revision(refusal: bytes) -> None:
     results: dict[str, Any] = {
@@ -120,7 +126,7 @@ BENT: list[Any] = [
 ]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes() -> None:
     info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": 5}
     content = [{"type": "text"}, {"type": "resource"}, {"type": "resource_link"}, {"type": "image", "data": 5}, "x"]
@@ -149,6 +155,7 @@ def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes
 STEERING = "\x1b[2J\x9b31m\u202e"
 
 
+@_SLOW
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -174,6 +181,7 @@ def test_nothing_that_a_hostile_server_sends_steers_the_terminal(arguments: list
 TOO_MUCH = "answers with more than 64 MiB."
 
 
+@_SLOW
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
 def test_a_response_without_end_is_one_clear_line(kind: bytes) -> None:
     with sending(OK + b"content-type: " + kind + b"\r\n\r\n", b"data: " * 100_000) as url:
@@ -206,7 +214,7 @@ def test_a_redirection_in_a_circle_is_one_clear_line() -> None:
     assert ended.stderr == f"{url} redirects more than 5 times. Use the server's own URL.\n"
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 def test_a_redirection_on_the_same_server_is_followed(folder: Path) -> None:
     """Starlette redirects a mount without its slash like this."""
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as process:
@@ -250,6 +258,7 @@ def test_a_response_in_chunks_of_one_byte_is_one_clear_line() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{url} {TOO_MUCH}\n")
 
 
+@_SLOW
 def test_a_message_of_too_many_values_is_one_clear_line() -> None:
     def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
         values = b"[]," * 2_000_000
@@ -264,6 +273,7 @@ def test_a_message_of_too_many_values_is_one_clear_line() -> None:
     )
 
 
+@_SLOW
 def test_a_table_has_a_bounded_number_of_rows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

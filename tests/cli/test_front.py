@@ -23,7 +23,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureFrontEnd]:
         yield app
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("place", ["option", "variable", "file", "url"])
 def test_the_key_is_used_for_callers_of_this_machine_and_never_written(
     app: AzureFrontEnd, place: str, tmp_path: Path
@@ -40,14 +40,14 @@ def test_the_key_is_used_for_callers_of_this_machine_and_never_written(
     assert KEY not in "\n".join(process.lines)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_client_of_stdio_is_served(app: AzureFrontEnd) -> None:
     front = f"{' '.join(FUNCMCP)} front {app.origin} --stdio"
     called = funcmcp("call", front, "forecast", "city=Oslo", env={"FUNCMCP_APP_KEY": KEY})
     assert called.stdout == "sunny in Oslo, asked 1 times\n", called.stderr
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_callers_of_other_machines_send_their_own_credentials(app: AzureFrontEnd, workers: str) -> None:
     command = [*FUNCMCP, "front", app.origin, "--host", "0.0.0.0", "--port", "0", "--workers", workers]
@@ -72,6 +72,7 @@ def test_a_key_is_not_used_for_callers_of_other_machines(place: str, options: li
     assert KEY not in shown.stderr
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_key_that_the_app_refuses_is_one_sentence(app: AzureFrontEnd) -> None:
     shown = funcmcp("front", app.origin, "--key", OTHER_KEY, "--port", "0")
     assert shown.returncode == 1

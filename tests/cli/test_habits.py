@@ -103,7 +103,7 @@ def _with_port(argument: str, request: pytest.FixtureRequest) -> str:
     return argument
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("mistake", cases(serving=True))
 def test_a_habit_that_serves(mistake: dict[str, Any], tmp_path: Path) -> None:
     with running([*FUNCMCP, *mistake["arguments"]], folder=folder_of(mistake, tmp_path)) as process:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tests.cli.processes import Running
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 KEY = "k" * 16
 PROGRAM = Path(__file__).parents[1] / "functions_host" / "workers" / "rpc_program.py"
@@ -151,6 +151,7 @@ await client.close();
 """
 
 
+@_SLOW
 def test_the_official_typescript_client(host: tuple[Running, str], tmp_path: Path) -> None:
     modules = package("@modelcontextprotocol").parent
     script = modules / ".cache" / "functions_host_client.mjs"
@@ -206,11 +207,13 @@ def test_a_language_worker_ends_with_the_command(number: signal.Signals, tmp_pat
         assert not is_running(pid)
 
 
+@_SLOW
 def test_two_apps_run_on_one_machine(host: tuple[Running, str], folder: Path) -> None:
     with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
         assert process.endpoint() != host[1]
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("code", "options", "line"),
     [
@@ -243,6 +246,7 @@ def test_a_folder_without_an_app_is_one_line(tmp_path: Path) -> None:
     assert result.stderr.strip().endswith("has no host.json, so it is not a function app. Name the folder of the app.")
 
 
+@_SLOW
 def test_an_address_of_other_machines_needs_a_key(folder: Path) -> None:
     command = [*FUNCMCP, "host", str(folder), "--host", "0.0.0.0", "--port", "0", "--engine", "library"]
     with running(command, env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"}) as process:
@@ -281,6 +285,7 @@ def public(req: func.HttpRequest) -> str:
 ANONYMOUS = {"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}}}
 
 
+@_SLOW
 def test_an_endpoint_that_host_json_opens_leaves_the_levels_closed(tmp_path: Path) -> None:
     write_app(tmp_path, GUARDED, host=ANONYMOUS)
     command = [*FUNCMCP, "host", str(tmp_path), "--host", "0.0.0.0", "--port", "0", "--engine", "library"]
@@ -326,6 +331,7 @@ def seen_headers(client: httpx2.Client, url: str, headers: dict[str, str]) -> di
     return seen
 
 
+@_SLOW
 def test_a_client_can_not_say_who_it_is(host: tuple[Running, str], folder: Path) -> None:
     forged = {"x-ms-client-principal-name": "admin", "X-MS-CLIENT-PRINCIPAL": "e30=", "x-ms-token-aad-id-token": "t"}
     with httpx2.Client() as client:  # one connection, on which a header is parsed once
@@ -339,6 +345,7 @@ def test_a_client_can_not_say_who_it_is(host: tuple[Running, str], folder: Path)
         assert seen_headers(client, process.endpoint(), forged)["X-MS-CLIENT-PRINCIPAL-NAME"] == "admin"
 
 
+@_SLOW
 def test_a_client_that_starts_the_app_itself_needs_no_key(tmp_path: Path) -> None:
     write_app(tmp_path, GUARDED)
     result = funcmcp("call", str(tmp_path), "hello", env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"})
@@ -479,6 +486,7 @@ def test_inspect_names_results_that_clients_refuse_because_of_an_output_schema(t
     assert "tool wrong\n    - structuredContent b must be an integer, not a string" in shown.stdout
 
 
+@_SLOW
 def test_a_command_of_a_client_does_not_warn_of_pages_that_cannot_reach_it(tmp_path: Path) -> None:
     folder = write_app(tmp_path / "app", KINDS)
     settings = json.loads((folder / "local.settings.json").read_text())
@@ -520,6 +528,7 @@ def out(context) -> str:
 """
 
 
+@_SLOW
 def test_an_app_with_http_triggers_only_names_their_urls(tmp_path: Path) -> None:
     folder = write_app(tmp_path, HTTP_ONLY)
     with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
@@ -531,6 +540,7 @@ def test_an_app_with_http_triggers_only_names_their_urls(tmp_path: Path) -> None
         assert not [line for line in process.lines if "/runtime/webhooks/mcp" in line]
 
 
+@_SLOW
 def test_the_app_that_azure_yaml_deploys_is_served(tmp_path: Path) -> None:
     (tmp_path / "api").mkdir()
     write_app(tmp_path / "api", HTTP_ONLY)
@@ -543,11 +553,13 @@ def test_the_app_that_azure_yaml_deploys_is_served(tmp_path: Path) -> None:
     assert "has no host.json. Its function app is in api. Name the folder of the app." in result.stderr
 
 
+@_SLOW
 def test_inspect_names_output_schemas_without_results(tmp_path: Path) -> None:
     result = funcmcp("inspect", str(write_app(tmp_path, OUTPUT)), "--clients")
     assert "warning out: has an outputSchema, but without useResultSchema its results" in result.stderr
 
 
+@_SLOW
 @pytest.mark.parametrize("is_handler", [False, True])
 def test_an_address_in_use_is_named(is_handler: bool, tmp_path: Path) -> None:
     if is_handler:

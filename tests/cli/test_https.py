@@ -172,7 +172,7 @@ def status_over_tls(url: str, folder: Path, authority: str | None) -> int:
         connection.close()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_with_an_authority_of_clients_only_its_clients_connect(authorities: Path, options: list[str]) -> None:
     files = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", "ours.pem", "--log-level", "info"]
@@ -205,6 +205,7 @@ def test_a_file_without_authorities_is_one_line(folder: Path, file: str, reason:
     assert line.endswith("Correct --tls-cert, --tls-key and --client-ca.")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_authorities_of_clients_need_https(folder: Path) -> None:
     ended = funcmcp("run", "sums.py", "--client-ca", "cert.pem", folder=folder)
     assert ended.returncode == 2

@@ -121,7 +121,7 @@ def test_people_get_a_table_with_colours(folder: Path) -> None:
     assert ["greet", "name: string", "Greet somebody."] in rows
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_long_list_has_a_line_for_each_tool_and_a_name_shows_one(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(MANY_TOOLS)
     shown = plain(shown_in_a_terminal(tmp_path, "server.py"))
@@ -216,7 +216,7 @@ def test_json_has_resources_templates_and_prompts(folder: Path, menu_url: str, w
     ]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_each_kind_has_a_table_of_its_own(folder: Path, menu_url: str, where: str) -> None:
     shown = plain(shown_in_a_terminal(folder, "menu.py" if where == "target" else menu_url))
@@ -259,7 +259,7 @@ for line in sys.stdin:
 """A server whose names have line breaks."""
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_names_of_a_server_do_not_begin_a_line(tmp_path: Path) -> None:
     (tmp_path / "lines.py").write_text(LINES)
     command = f"{sys.executable} lines.py"
@@ -320,6 +320,7 @@ def unaccepted_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield process.endpoint()
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_what_clients_do_not_accept_is_shown_for_targets_and_urls(
     tmp_path: Path, unaccepted_url: str, where: str
@@ -351,6 +352,7 @@ def test_a_server_that_all_clients_accept_has_exit_code_0(folder: Path) -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, NO_PROBLEMS, "")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_only_the_clients_that_count_decide_about_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(UNACCEPTED)
     assert funcmcp("inspect", "server.py", "--for", "zed", folder=tmp_path).returncode == 0

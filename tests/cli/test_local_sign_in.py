@@ -357,7 +357,7 @@ def test_another_user_has_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert public_key(dict(reversed(ADA.items()))) == keys[0]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_client_signs_in_and_a_reload_keeps_it_signed_in(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     (tmp_path / "ada.json").write_text(json.dumps(ADA))

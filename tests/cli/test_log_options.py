@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from funcmcp.middleware import CallNext, Reply, RequestContext
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = """
 import logging
@@ -358,6 +358,7 @@ def test_the_level_holds_for_the_authors_own_loggers(server: Path) -> None:
         terminal.line(r"[-\d]+ [:,\d]+ INFO sums adding 1 and 2")
 
 
+@_SLOW
 def test_a_level_that_is_none_is_refused_with_the_valid_ones(server: Path) -> None:
     ended = funcmcp("run", str(server), "--log-level", "loud")
     assert ended.returncode == 2

@@ -11,6 +11,8 @@ from funcmcp import __version__
 from tests.cli.processes import FUNCMCP, PYTHON, funcmcp
 from tests.patience import PATIENCE
 
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
@@ -26,6 +28,7 @@ def test_the_console_script_prints_the_version() -> None:
     assert shown.stdout == f"funcmcp {__version__}\n"
 
 
+@_SLOW
 def test_the_version_loads_nothing_heavy() -> None:
     code = (
         "import sys; from funcmcp_cli.main import main\n"
@@ -58,12 +61,14 @@ async def hello() -> str:
 """
 
 
+@_SLOW
 def test_characters_that_the_encoding_of_stdout_lacks_are_escapes(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
     called = funcmcp("call", "server.py", "hello", folder=tmp_path, env={"PYTHONIOENCODING": "cp1252"})
     assert (called.returncode, called.stdout.strip()) == (0, r"\u65e5\u672c")
 
 
+@_SLOW
 @pytest.mark.parametrize("library", ["typer", "rich", "httpx2", "uvicorn"])
 def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library: str) -> None:
     arguments = {"uvicorn": ["run", "x.py"]}.get(library, ["inspect", "http://127.0.0.1:1/mcp"])
@@ -75,6 +80,7 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
     assert ended.stderr == f"{library} is not installed. The command line needs: pip install funcmcp\n"
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("library", "imported", "extra"),
     [
@@ -118,6 +124,7 @@ def test_the_library_alone_says_how_to_install_the_command(tmp_path: Path) -> No
     assert (shown.returncode, shown.stderr) == (1, "The command line is not installed. Run: pip install funcmcp\n")
 
 
+@_SLOW
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is of Linux")
 @pytest.mark.parametrize("arguments", [["new", "--help"], ["discover", "--json"]])
 def test_output_to_a_full_disk_is_an_error_in_one_line(arguments: list[str]) -> None:

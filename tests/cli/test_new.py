@@ -412,6 +412,7 @@ def declared(kind: str, text: str) -> set[str]:
     return set(re.findall(rf"^{kind} (\w+)", text, re.MULTILINE))
 
 
+@_SLOW
 @pytest.mark.parametrize("name", ["main.bicep", "app.bicep"])
 def test_bicep_is_parsed(project: Path, name: str) -> None:
     """By an independent parser; Microsoft's compiler is in no package registry."""
@@ -595,6 +596,7 @@ def test_a_dot_names_the_module_that_has_to_be_written(tmp_path: Path) -> None:
     assert "function_app.py imports mcp from server.py. Name the module of your server there." in result.stdout
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("hosting", "files", "advice"),
     [

@@ -38,6 +38,7 @@ def pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     return run
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_server_that_has_not_changed_is_as_pinned(pin: Callable[..., tuple[int, str, str]]) -> None:
     code, output, _ = pin("time_server.py", "-o", "time.lock.json")
     assert (code, output.strip()) == (0, "Wrote 2 hashes of time_server.py to time.lock.json.")
@@ -45,7 +46,7 @@ def test_a_server_that_has_not_changed_is_as_pinned(pin: Callable[..., tuple[int
     assert (code, output.strip()) == (0, "time_server.py is the same as in time.lock.json.")
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_what_has_changed_is_shown_and_fails_the_check(pin: Callable[..., tuple[int, str, str]]) -> None:
     pin("time_server.py", "-o", "time.lock.json")
     before = Path("time.lock.json").read_text()
@@ -59,7 +60,7 @@ def test_what_has_changed_is_shown_and_fails_the_check(pin: Callable[..., tuple[
     assert Path("time.lock.json").read_text() == before
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_another_file_is_written_again_with_what_has_changed(pin: Callable[..., tuple[int, str, str]]) -> None:
     pin("time_server.py")
     code, output, _ = pin(about="Other.")

@@ -32,7 +32,7 @@ def server(shared: Authorizing) -> Authorizing:
     return shared
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("command", "output"),
     [
@@ -71,6 +71,7 @@ def test_the_secret_can_be_in_a_file_and_the_id_in_the_environment(server: Autho
     assert server.those("token")[0]["scope"] == "audit orders.read"
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_private_key_signs_a_statement_and_tokens_can_be_bound_to_a_key(server: Authorizing, tmp_path: Path) -> None:
     server.token_type = "DPoP"
     file = tmp_path / "key.pem"
@@ -83,7 +84,7 @@ def test_a_private_key_signs_a_statement_and_tokens_can_be_bound_to_a_key(server
     assert "dpop" in server.token_headers[0]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_token_of_the_platform_is_the_identity_or_the_credential(server: Authorizing, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("platform-token")

@@ -47,7 +47,7 @@ def shown_in_a_terminal(folder: Path, *arguments: str) -> str:
         os.close(theirs)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @ON_BOTH
 @pytest.mark.parametrize(
     ("uri", "printed"),
@@ -65,7 +65,7 @@ def test_what_a_resource_holds_goes_to_stdout_as_it_is(
     assert output(folder, "read", "menu.py" if where == "target" else url, uri) == printed
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_terminal_gets_no_bytes_and_nothing_that_steers_it(folder: Path) -> None:
     assert shown_in_a_terminal(folder, "read", "menu.py", "menu://both") == (
         "Soup\r\n[resource menu://both, 4 base64 characters]\r\n"

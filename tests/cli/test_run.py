@@ -30,7 +30,7 @@ from tests.sockets import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 
@@ -553,6 +553,7 @@ mcp.run("http", port=0)
 """
 
 
+@_SLOW
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_before_the_server_has_started_ends_it_after_its_start(tmp_path: Path, name: str) -> None:
     (tmp_path / "early.py").write_text(EARLY)

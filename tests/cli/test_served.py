@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SHOP = '''
 from typing import Any
@@ -156,6 +156,7 @@ def test_official_clients_call_a_tool_through_a_bridge_in_both_directions(shop: 
         assert texts == ["3", "Ghent"]
 
 
+@_SLOW
 async def test_credentials_of_the_command_are_sent_and_those_of_the_client_are_not(shop: Path) -> None:
     options = ("--header", "X-Key: of the bridge", "--bearer", "of-the-bridge")
     with served(shop, "shop.py") as (_, url), served(shop, url, *options) as (_, second):

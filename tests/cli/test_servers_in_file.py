@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_inspect_shows_where_features_come_from(folder: Path) -> None:
     shown = funcmcp("inspect", "desk.py:mcp", folder=folder)
     rows = [line.split("\t") for line in shown.stdout.splitlines() if "\t" in line]
@@ -84,7 +84,7 @@ def test_inspect_shows_where_features_come_from(folder: Path) -> None:
     assert "sources" not in json.loads(funcmcp("inspect", "behind.py", "--json", folder=folder).stdout)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("file", "prefix", "uri"), [("one.json", "", "note://far"), ("two.json", "a_", "note://a/far")]
 )
@@ -97,6 +97,7 @@ def test_commands_of_a_client_use_the_servers_of_a_file(folder: Path, file: str,
     assert ("The server 'bad' is left out: it is not an object." in shown.stderr) == (file == "two.json")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_what_is_not_possible_is_one_line(folder: Path) -> None:
     ended = funcmcp("call", "away.json", "far", folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")

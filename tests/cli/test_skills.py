@@ -29,6 +29,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_the_skills_of_a_server_are_listed(project: Path) -> None:
     ended = funcmcp("skills", "server.py", folder=project)
     assert ended.stdout.splitlines() == [
@@ -53,6 +54,7 @@ def test_a_file_of_a_skill_is_printed(project: Path, arguments: list[str], print
     assert funcmcp("skills", "server.py", *arguments, folder=project).stdout == printed
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_file_is_printed_as_json_and_saved(project: Path) -> None:
     [contents] = json.loads(funcmcp("skills", "server.py", "deploy", "logo.bin", "--json", folder=project).stdout)[
         "contents"

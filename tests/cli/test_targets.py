@@ -191,7 +191,7 @@ def test_the_orders_sample_is_a_target_from_anywhere(tmp_path: Path) -> None:
     assert file.exists()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_two_changes_of_a_file_within_a_second_are_both_seen(tmp_path: Path) -> None:
     file = tmp_path / "server.py"
     moment = time.time() + PATIENCE  # so that the file is new however long the command takes

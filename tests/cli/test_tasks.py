@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+
 SERVER = """
 import asyncio
 
@@ -126,7 +128,7 @@ def test_a_list_has_owner_age_attempt_and_error_of_each_task(folder: Path) -> No
     assert others[name_of(4)] == ("working", False, None)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 def test_options_choose_the_tasks_of_a_list(folder: Path) -> None:
     fill(folder, some_tasks)
     assert [task["task"] for task in listed(folder, "--limit", "1")] == [name_of(4)]
@@ -138,6 +140,7 @@ def test_options_choose_the_tasks_of_a_list(folder: Path) -> None:
     assert [task["task"] for task in listed(folder, "--status", "running")] == [name_of(3)]
 
 
+@_SLOW
 def test_a_task_whose_tool_failed_is_listed_as_failed(folder: Path) -> None:
     async def fail(store: SQLiteTasks) -> None:
         await store.create(NewTask(key_of(1), "export", b"{}"))
@@ -150,6 +153,7 @@ def test_a_task_whose_tool_failed_is_listed_as_failed(folder: Path) -> None:
     assert listed(folder, "--status", "completed") == []
 
 
+@_SLOW
 def test_a_list_for_people_is_a_table(folder: Path) -> None:
     ended = funcmcp("tasks", "list", "server.py", folder=folder)
     assert (ended.returncode, ended.stdout) == (0, "No tasks\n")
@@ -172,7 +176,7 @@ def test_a_task_is_shown_with_its_questions_and_its_outcome(folder: Path) -> Non
     assert "questions" not in failed.stdout
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 async def test_a_cancelled_task_stops_where_it_runs(folder: Path) -> None:
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as server:
         async with Client(server.endpoint(), timeout=PATIENCE) as client:
@@ -186,7 +190,7 @@ async def test_a_cancelled_task_stops_where_it_runs(folder: Path) -> None:
     assert (again.returncode, again.stdout, again.stderr) == (1, "", f"{name} had already ended.\n")
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder: Path) -> None:
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as server:
         async with Client(server.endpoint(), timeout=PATIENCE) as client:
@@ -215,6 +219,7 @@ def test_a_task_of_a_tool_that_the_server_lacks_is_not_retried(folder: Path) -> 
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{name_of(1)} can't be retried. {reason}\n")
 
 
+@_SLOW
 def test_a_task_that_waits_for_a_worker_with_its_tool_says_so(folder: Path) -> None:
     async def deliver(store: SQLiteTasks) -> None:
         await store.create(NewTask(key_of(1), "export", b"{}", attempts=3))
@@ -246,7 +251,7 @@ def test_a_task_that_failed_in_a_version_that_keeps_no_arguments_can_not_be_retr
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{name} can't be retried. {reason}\n")
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> None:
     fill(folder, some_tasks)
     ended = funcmcp("tasks", "drain", "server.py", "--timeout", "0", folder=folder)
@@ -259,6 +264,7 @@ def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> 
         assert draining.ended() == 0
 
 
+@_SLOW
 def test_tasks_of_a_newer_version_are_counted_and_can_not_be_named(folder: Path) -> None:
     async def create(store: SQLiteTasks) -> None:
         with newer_version():

@@ -49,7 +49,7 @@ def status_for(folder: Path, name: str) -> int:
         return connected.post("/mcp", json=CALL, headers={"accept": "application/json, text/event-stream"}).status_code
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_names_are_checked_and_there_is_no_page(tmp_path: Path, options: list[str]) -> None:
     with served(tmp_path, "--allowed-host", "shop.example.com", *options) as process:
@@ -68,7 +68,7 @@ def test_names_are_checked_and_there_is_no_page(tmp_path: Path, options: list[st
     assert "Traceback" not in process.output
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_second_server_is_refused_and_after_a_kill_the_next_one_serves(tmp_path: Path) -> None:
     with served(tmp_path) as first:
         second = funcmcp("run", "server.py", "--uds", "mcp.sock", folder=tmp_path)

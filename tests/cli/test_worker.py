@@ -86,6 +86,7 @@ async def slow_pid() -> int:
 """
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_worker_of_a_queue_runs_its_tasks_and_the_server_the_others(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(QUEUES)
     serve = [*FUNCMCP, "run", "server.py", "--port", "0", "--queue", "default"]
@@ -103,6 +104,7 @@ async def test_a_worker_of_a_queue_runs_its_tasks_and_the_server_the_others(tmp_
                 assert (await slow.result()).structured_content == {"result": worker.process.pid}
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_process_that_runs_no_tasks_leaves_them_to_workers(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(QUEUES)
     with running([*FUNCMCP, "run", "server.py", "--port", "0", "--no-tasks"], folder=tmp_path) as server:

@@ -93,6 +93,7 @@ async def lines_of(*messages: Any) -> AsyncIterator[bytes]:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_client_on_stdio_is_served_in_both_eras() -> None:
     for revision in REVISIONS[-2:]:
         bridge = Bridge(transport_for(shop(), {}))

@@ -38,6 +38,7 @@ pytestmark = [
     pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
     pytest.mark.lowest("httpx2 sends the requests."),
 ]
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = '''
 import asyncio
@@ -216,6 +217,7 @@ async def test_requests_run_at_the_same_time(url: str) -> None:
     assert [result.text for result in results] == ["done"] * 10
 
 
+@_SLOW
 async def test_missing_credentials_are_an_error_with_the_challenge() -> None:
     challenge = {"www-authenticate": 'Bearer resource_metadata="https://a.example/.well-known/x"'}
     with (
@@ -226,6 +228,7 @@ async def test_missing_credentials_are_an_error_with_the_challenge() -> None:
     assert (caught.value.status, caught.value.challenge) == (401, challenge["www-authenticate"])
 
 
+@_SLOW
 async def test_a_missing_scope_is_an_error_with_the_challenge() -> None:
     with (
         answering(lambda _: (403, "text/plain", b"no"), {"www-authenticate": 'Bearer scope="a"'}) as url,
@@ -235,6 +238,7 @@ async def test_a_missing_scope_is_an_error_with_the_challenge() -> None:
     assert (caught.value.status, caught.value.challenge) == (403, 'Bearer scope="a"')
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("status", "kind", "body", "text"),
     [
@@ -252,6 +256,7 @@ async def test_an_answer_that_is_not_mcp_is_a_clear_error(status: int, kind: str
         await connect(url)
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("result", "text"),
     [
@@ -266,6 +271,7 @@ async def test_a_handshake_that_is_not_valid_is_a_clear_error(result: dict[str, 
         await connect(url)
 
 
+@_SLOW
 async def test_a_session_id_that_is_not_visible_ascii_is_a_clear_error() -> None:
     with answering(results_of({}), {"mcp-session-id": "a b"}) as url, pytest.raises(InvalidResponseError) as caught:
         await connect(url)
@@ -312,7 +318,7 @@ async def test_the_bytes_of_a_response_are_limited(kind: bytes) -> None:
         await connect(HTTPEndpoint(url, max_response_bytes=10_000))
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 async def test_the_bytes_of_all_responses_are_limited_together() -> None:
     page = {"tools": [{"name": "t" * 1000, "inputSchema": {}}]}
     with answering(results_of({"tools/list": page})) as url:
@@ -350,6 +356,7 @@ async def test_a_compressed_response_is_not_unpacked() -> None:
         await connect(url)
 
 
+@_SLOW
 async def test_a_tool_whose_schema_is_not_valid_can_be_called_all_the_same() -> None:
     """A client excludes a tool with an invalid x-mcp-header from the headers, and not from use."""
     discovered = {"capabilities": {"tools": {}}, "supportedVersions": ["2026-07-28"], "resultType": "complete"}
@@ -371,6 +378,7 @@ async def test_an_exchange_has_to_be_open() -> None:
         await post(HTTPExchange(HTTPEndpoint("http://127.0.0.1:1/mcp")), "/mcp", b"", {})
 
 
+@_SLOW
 async def test_a_failed_connection_leaves_nothing_open() -> None:
     with answering(lambda _: (500, "text/plain", b"")) as url:
         for _ in range(3):

@@ -47,6 +47,7 @@ def repeat(text: str) -> str:
 '''
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_url_of_http_sse_works_as_any_other(tmp_path: Path) -> None:
     async def elicit(_params: dict[str, Any]) -> dict[str, Any]:
         return {"action": "accept", "content": {"name": "Ada"}}

@@ -146,11 +146,12 @@ def command_of(age: str) -> StdioCommand:
     return StdioCommand(sys.executable, "-m", "tests.client.next_revision", env={VARIABLE: age}, cwd=REPOSITORY)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_every_client_and_every_server_over_stdio_agree() -> None:
     await all_pairs(command_of(""), command_of("released"))
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_draft_is_used_by_those_alone_that_name_it() -> None:
     with added(draft=True):
         assert await agreed(command_of("draft")) == NEWEST  # a server whose options have their defaults

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = '''
 import asyncio
@@ -132,11 +132,13 @@ async def test_every_revision_works_over_stdio(server: Path, revision: str) -> N
         assert "greet" in [tool.name for tool in await client.list_tools()]
 
 
+@_SLOW
 async def test_the_newest_revision_is_the_default_on_stdio(server: Path) -> None:
     async with Client(StdioCommand(sys.executable, str(server))) as client:
         assert client.revision == "2026-07-28"
 
 
+@_SLOW
 @ONE_OF_EACH_ERA
 async def test_questions_progress_and_log_messages_work_over_stdio(server: Path, revision: str) -> None:
     async def ada(_params: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +207,7 @@ async def test_the_server_gets_an_error_if_a_callback_raises() -> None:
     assert answer == {"jsonrpc": "2.0", "id": "s", "error": error}
 
 
+@_SLOW
 async def test_a_process_gets_only_the_variables_that_it_needs(
     server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +223,7 @@ async def test_a_process_gets_only_the_variables_that_it_needs(
     assert "SECRET_OF_THE_CLIENT" not in default_environment()
 
 
+@_SLOW
 async def test_a_process_that_dies_fails_the_calls_in_flight_and_all_later_ones(server: Path) -> None:
     async with Client(StdioCommand(sys.executable, str(server))) as client:
         waiting = asyncio.create_task(client.call_tool("wait"))
@@ -248,6 +252,7 @@ async def test_a_broken_message_is_a_clear_error() -> None:
         await connect(command)
 
 
+@_SLOW
 async def test_a_program_that_only_prints_is_a_clear_error() -> None:
     lines = ("import sys", "for line in sys.stdin: print('hello', flush=True)")
     command = StdioCommand(sys.executable, "-c", "\n".join(lines), start_seconds=0.5)
@@ -353,6 +358,7 @@ async def test_a_slow_start_does_not_choose_an_old_revision(
             assert client.revision == "2026-07-28"
 
 
+@_SLOW
 async def test_a_program_that_never_answers_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("funcmcp._client.requests._PROBE_SECONDS", 0.2)
     lines = "import sys\nfor line in sys.stdin: pass"
@@ -447,6 +453,7 @@ def is_running(pid: int) -> bool:
     return state[:1] not in (b"", b"Z")
 
 
+@_SLOW
 @posix
 async def test_the_children_of_a_process_that_does_not_end_are_terminated() -> None:
     command = script(*ANSWERING, START_CHILD, "answer(sys.stdin.readline(), child=child.pid)", "child.wait()")

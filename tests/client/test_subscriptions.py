@@ -108,6 +108,7 @@ async def test_changes_are_reported_in_a_block(target: Any, revision: str) -> No
         await client.call_tool("change", {"uri": "data://a"})  # the subscription has ended, and the client goes on
 
 
+@pytest.mark.slow("Streams end and begin again after a pause.")
 @ERAS
 async def test_callbacks_report_changes(target: Any, revision: str) -> None:
     tools, prompts, updated = Calls(), Calls(), Calls()

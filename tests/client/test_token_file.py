@@ -39,7 +39,7 @@ async def put(place: Path | KeyringFile, url: str = URL, entry: dict[str, Any] =
         await file.put(url, entry)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_processes_that_write_at_once_lose_no_entry(tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     program = (

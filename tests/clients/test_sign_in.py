@@ -170,6 +170,7 @@ def test_a_client_finds_an_issuer_with_a_path_whose_keys_are_of_another_kind(tmp
         assert sign_in.those("GET /.well-known/oauth-authorization-server/tenants/one")
 
 
+@pytest.mark.slow("Clients of others start for each case.")
 async def test_a_token_that_is_over_is_refreshed_without_the_user(sign_in: SignIn) -> None:
     memory = Memory()
     provider = python_provider(sign_in.url, memory)
@@ -188,6 +189,7 @@ async def test_a_token_that_is_over_is_refreshed_without_the_user(sign_in: SignI
     assert (first.status, second.status) == (200, 200)
 
 
+@pytest.mark.slow("Clients of others start for each case.")
 async def test_where_the_user_does_not_agree_the_client_gets_nothing(sign_in: SignIn) -> None:
     provider = python_provider(sign_in.url, Memory(), decision="deny")
     async with httpx2.AsyncClient(auth=provider, timeout=PATIENCE) as http:

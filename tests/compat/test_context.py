@@ -238,6 +238,7 @@ async def test_requests_without_a_session_share_no_state(make: type[FastMCP], re
                 assert "ann" not in (await client.call_tool(tool, {"value": ""})).text
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_tasks_of_different_callers_share_no_state() -> None:
     mcp = stateful(FastMCP("tasks"))
     async with Client(mcp) as client:
@@ -280,7 +281,7 @@ async def test_state_of_a_request_reaches_tools_of_mounted_servers_and_no_other_
         assert (await client.call_tool("unstamp")).structured_content == {"result": [None, 1, 2]}
 
 
-@pytest.mark.slow("The original answers the same calls.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("make", [FastMCP, MCPServer])
 @pytest.mark.parametrize("mode", ["optional", "required"])
 async def test_a_task_has_the_context(make: type[FastMCP], mode: str) -> None:

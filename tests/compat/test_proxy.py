@@ -74,7 +74,7 @@ async def test_a_proxy_is_mounted_like_any_server() -> None:
         assert (await client.call_tool("sums_add", {"a": 1, "b": 2})).text == "3"
 
 
-@pytest.mark.slow("The original answers the same calls.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_script_is_started_and_a_configuration_has_prefixes_for_several_servers(script: Path) -> None:
     assert await tools(create_proxy(script)) == ["token"]
     entry = {"command": sys.executable, "args": [str(script)]}
@@ -82,6 +82,7 @@ async def test_a_script_is_started_and_a_configuration_has_prefixes_for_several_
     assert sorted(await tools(create_proxy({"mcpServers": {"a": entry, "b": entry}}))) == ["a_token", "b_token"]
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_token_of_a_client_is_not_passed_on_as_fastmcp_does(script: Path) -> None:
     with serve(script, folder=script.parent) as behind:
         for target in (behind.url, AnyUrl(behind.url)):
@@ -176,6 +177,7 @@ async def test_a_client_of_a_proxy_has_its_era_and_introduces_itself(mode: str, 
 REVIEW = compat.Skill(name="review", description="Review.", instructions="# Review\n", files={"notes.md": "one\n"})
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_skills_of_a_backend_are_passed_on_where_that_is_chosen() -> None:
     backend = FastMCP("Backend", providers=[compat.SkillCatalogProvider([REVIEW])])
     async with Client(create_proxy(backend)) as client:

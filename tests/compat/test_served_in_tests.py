@@ -50,7 +50,7 @@ async def test_a_server_that_does_not_start_is_an_error() -> None:
             pass
 
 
-@pytest.mark.slow("The original answers the same calls.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_function_serves_in_a_process_of_its_own() -> None:
     with run_server_in_process(serve) as origin:
         async with Client(f"{origin}/mcp") as client:

@@ -106,6 +106,7 @@ def test_an_unknown_transport_is_refused() -> None:
         server().run("carrier pigeon")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_server_runs_on_stdio_as_it_did(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(

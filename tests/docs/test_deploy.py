@@ -137,6 +137,7 @@ def test_a_page_shows_the_file_that_funcmcp_new_writes(
     assert block_of(f"deploy/{page}", heading, language) == (projects[hosting] / file).read_text()
 
 
+@pytest.mark.slow("Copies of a server start one after the other, under constant calls.")
 def test_the_health_check_of_the_image_succeeds_while_the_server_runs(projects: dict[str, Path]) -> None:
     text = (projects["docker"] / "Dockerfile").read_text()
     (checked,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", text, re.MULTILINE)

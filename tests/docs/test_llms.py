@@ -65,6 +65,7 @@ def test_passages_of_the_site_have_no_markdown(path: Path) -> None:
                 assert not re.search(r"\]\(|\*\*(?=\S)[^*]*(?<=\S)\*\*(?!\w)|^#+ |^\|", line), line
 
 
+@pytest.mark.slow("All pages are read.")
 def test_llms_txt_describes_each_page() -> None:
     entries = [line for line in llms_txt().splitlines() if line.startswith("- ")]
     assert len(entries) > 100
@@ -75,6 +76,7 @@ def test_llms_txt_describes_each_page() -> None:
         assert not re.search(r"\]\(|\*\*|`", match[1]), entry
 
 
+@pytest.mark.slow("All pages are read.")
 def test_llms_full_txt_has_the_pages_of_llms_txt_without_the_optional_ones() -> None:
     required, _, optional = llms_txt().partition("## Optional")
     sources = re.findall(r"^Source: (\S+)$", llms_full_txt(), re.MULTILINE)

@@ -11,6 +11,7 @@ from scripts import charts, diagrams
 from scripts.pictures import FOLDER, draw
 
 
+@pytest.mark.slow("All pictures are drawn.")
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="one of the commands prints the version of Python")
 def test_the_pictures_are_up_to_date() -> None:
     pictures = draw()

@@ -204,6 +204,7 @@ def answer_without_certificate(connection: http.client.HTTPConnection) -> int | 
         return None
 
 
+@pytest.mark.slow("Programs start for each case.")
 def test_the_server_itself_lets_the_client_of_the_page_in(authority: Path, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(block_of(CERTIFICATES, "The name in a tool"))
     (tmp_path / "client.py").write_text(block_of(CERTIFICATES, "A client"))

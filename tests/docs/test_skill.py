@@ -73,6 +73,7 @@ def test_its_commands_succeed_one_after_the_other(project: Path) -> None:
     assert (project / "Dockerfile").is_file()
 
 
+@_SLOW
 def test_its_server_is_called_over_http(project: Path) -> None:
     [command] = [shlex.split(command) for command in COMMANDS if command.startswith("funcmcp run")]
     with running([*FUNCMCP, *command[1:], "--port", "0"], folder=project) as server:
@@ -89,6 +90,7 @@ def test_a_command_in_its_text_has_these_options(command: str) -> None:
         assert not option.startswith("-") or option in run.stdout
 
 
+@_SLOW
 def test_the_list_of_pages_is_up_to_date() -> None:
     assert PAGES.read_text(encoding="utf-8") == list_of_pages(), "Run: make reference"
 

@@ -171,7 +171,7 @@ async def test_bindings_of_a_served_app(tmp_path: Path, azurite: Azurite) -> Non
     assert not (tmp_path / ".funcmcp").exists()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_the_option_needs_the_extra(tmp_path: Path) -> None:
     folder = write_app(tmp_path / "app", APP)
     blocked = tmp_path / "blocked"

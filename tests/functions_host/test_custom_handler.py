@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.messages import HttpResponse
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = '''
 import asyncio
@@ -218,6 +218,7 @@ async def test_no_path_passes_the_key_of_another_route(tmp_path: Path) -> None:
         assert await status("/adm/../adm/x", f"code={'m' * 16}&CODE={'m' * 16}&y=1") == (201, "/adm/x?y=1")
 
 
+@_SLOW
 async def test_paths_of_the_host_reach_no_custom_handler_and_shadowed_functions_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -342,6 +343,7 @@ async def test_requests_that_have_not_begun_wait_for_the_next_process(tmp_path: 
         assert first["pid"] not in {seen["pid"] for _, seen in answers}
 
 
+@_SLOW
 async def test_a_request_that_has_begun_is_an_error_and_is_not_repeated(tmp_path: Path) -> None:
     folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
     async with hosted(folder) as host:
@@ -479,6 +481,7 @@ async def test_a_request_that_waits_for_the_program_is_answered_when_the_host_st
     assert error["error"]["message"].startswith("The server is stopping")
 
 
+@_SLOW
 def test_sigterm_during_the_first_start_ends_the_program_with_the_host(tmp_path: Path) -> None:
     folder = slow_app(tmp_path / "app", "open('pid', 'w').write(str(os.getpid())); time.sleep(600)", "00:10:00")
     with running([*FUNCMCP, "host", str(folder), "--port", "0", "--python", sys.executable]) as process:

@@ -118,6 +118,7 @@ async def call_pid(http: httpx2.AsyncClient) -> int:
     return int(response.json()["result"]["content"][0]["text"])
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_requests_and_responses_with_all_their_parts(http: httpx2.AsyncClient) -> None:
     content = b"body \xc3\xa9"
     headers = {"x-sent": "1", "x-functions-key": FUNCTION_KEY, "x-forwarded-host": "evil.example", "te": "trailers"}
@@ -188,14 +189,14 @@ async def test_parts_arrive_as_they_are_written_and_a_client_may_leave(http: htt
     assert len(sockets(pid, ESTABLISHED, port)) == before - 1  # the host reads the body no longer
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_client_that_leaves_before_the_response(http: httpx2.AsyncClient) -> None:
     with pytest.raises(httpx2.ReadTimeout):
         await http.get("wait", timeout=0.3)
     assert (await http.get("nothing")).status_code == 204
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_calls_that_take_too_long(http: httpx2.AsyncClient) -> None:
     async def stream() -> None:
         async with http.stream("GET", "count") as response:
@@ -231,7 +232,7 @@ async def test_outputs_are_stored(http: httpx2.AsyncClient, process: Running) ->
     assert file.read_text() == "text"
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_worker_that_ends(http: httpx2.AsyncClient) -> None:
     assert (await http.get("die")).status_code == 500
     assert (await http.get("nothing")).status_code == 204  # by the next process, at its own port

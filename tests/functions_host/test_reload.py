@@ -94,7 +94,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_app(tmp_path, APP.format(answer="one", name="before"))
     file = folder / "function_app.py"
@@ -132,7 +132,7 @@ async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCapt
             await host.aclose()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_changes_of_host_json_and_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     code = APP.format(answer="one", name="other") + BLOB
     options = {"extensions": {"mcp": {"serverName": "One", "system": {"webhookAuthorizationLevel": "Anonymous"}}}}

@@ -387,6 +387,7 @@ async def test_a_page_of_another_site_runs_no_function(
     assert (b"--allow-cross-site" in body_of(response)) is (status == 403)
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_page_of_another_site_may_send_a_key_or_be_allowed(tmp_path: Path) -> None:
     keys = {"FUNCMCP_HOST_KEYS": f"default={DEFAULT}"}
     folder = write_app(tmp_path, APP)

@@ -240,6 +240,7 @@ async def test_the_usual_names_of_this_machine_are_accepted(host: FunctionsHost)
     assert (await host.exchange(Post(request_of("ping"), host="evil.example:7071"))).status == 421
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_an_app_without_functions_lists_nothing_and_is_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -317,6 +318,7 @@ async def test_the_host_key_does_not_reach_the_app(host: FunctionsHost, caplog: 
     assert KEY not in caplog.text
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_an_app_that_stays_away_is_503(tmp_path: Path) -> None:
     restart = RestartPolicy(first_delay=30, wait_seconds=0.1)
     settings = HostSettings(engine="library", restart=restart)

@@ -216,6 +216,7 @@ tool("unchecked", envelope({"b": "x"}), '{"type": "object", "pattern": 1}', use_
 """
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_results_that_do_not_fit_their_output_schema_are_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

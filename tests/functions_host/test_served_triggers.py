@@ -126,7 +126,7 @@ def carried(definition: Any) -> dict[str, Any]:
     return {name: value for name, value in dict(definition).items() if name not in NOT_CARRIED}
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_lists_are_the_same(clients: tuple[Client, Client]) -> None:
     served, itself = clients
     for method, member in (
@@ -143,6 +143,7 @@ async def test_the_lists_are_the_same(clients: tuple[Client, Client]) -> None:
     assert [argument.get("required", False) for argument in prompt["arguments"]] == [True, False]
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_answers_are_the_same(clients: tuple[Client, Client]) -> None:
     for arguments in ({"order": {"item": "tea", "count": 2}}, {"order": {"item": "tea"}, "size": "large"}):
         served, expected = [await client.call_tool("order", arguments) for client in clients]
@@ -191,7 +192,7 @@ async def test_the_sample_has_the_same_lists_and_answers(tmp_path: Path) -> None
         await host.aclose()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_new_project_with_triggers_is_served(tmp_path: Path) -> None:
     created = funcmcp("new", "desk", "--hosting", "triggers", folder=tmp_path)
     assert created.returncode == 0, created.stderr

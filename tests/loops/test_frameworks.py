@@ -68,6 +68,7 @@ def test_each_test_of_unittest_has_its_own_lifespan() -> None:
     assert run("-W", "error", "unittest_loops.py").rstrip().endswith("OK")
 
 
+@pytest.mark.slow("Test frameworks and a notebook start.")
 def test_each_thread_has_its_own_lifespan() -> None:
     assert run("-W", "error", "threads.py") == "done\n"
 

@@ -96,6 +96,7 @@ async def test_a_certificate_that_is_not_registered_is_an_outage_that_says_what_
         await exchange(script, ClientCertificate(pem()), script.clock)
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_wrong_clock_and_the_key_of_another_certificate_have_errors_of_their_own() -> None:
     script = ScriptedEntra(certificates=registered())
     with pytest.raises(UpstreamUnavailableError, match="AADSTS700024: The clock of the server is wrong"):
@@ -107,6 +108,7 @@ async def test_a_wrong_clock_and_the_key_of_another_certificate_have_errors_of_t
         await exchange(script, ClientCertificate(pem()), script.clock)
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_pem_and_pkcs12_can_be_read_with_and_without_a_password(tmp_path: Path) -> None:
     thumbprint = hashlib.sha256(certificate().public_bytes(Encoding.DER)).hexdigest().upper()
     bundle = pkcs12.serialize_key_and_certificates(b"orders", key(), certificate(), None, NoEncryption())

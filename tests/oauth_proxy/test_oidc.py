@@ -200,6 +200,7 @@ async def test_the_proxy_authenticates_as_the_provider_supports(
     assert {name: sent[name] for name in sent if name.startswith("client")} == form
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_author_can_override_how_the_proxy_authenticates(provider: Provider) -> None:
     provider.document["token_endpoint_auth_methods_supported"] = ["client_secret_basic"]
     provider.answers["/token"] = 200, {"id_token": provider.id_token()}

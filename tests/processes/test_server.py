@@ -39,7 +39,7 @@ pytestmark = [
     pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
     pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP."),
 ]
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 APPS = """
 import asyncio
@@ -302,6 +302,7 @@ def test_a_port_in_use_is_one_clear_error() -> None:
     assert refused.value.strerror == f"Can't listen on 127.0.0.1:{port}: it is in use by another program"
 
 
+@_SLOW
 def test_the_origin_is_announced_once_connections_are_accepted(script: Path) -> None:
     with started(script, "serve") as (_, port):
         assert get(port)[0] == 200

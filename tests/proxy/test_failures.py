@@ -218,6 +218,7 @@ async def test_an_error_of_the_upstream_keeps_its_code_message_and_data(era: str
     assert message["error"] == {"code": -32123, "message": "No luck.", "data": {"why": "rain"}}
 
 
+@pytest.mark.slow("Many clients call through several processes.")
 @pytest.mark.parametrize("era", ERAS)
 def test_an_upstream_that_is_away_for_a_time_is_used_again(era: str) -> None:
     script = Script(era)

@@ -91,6 +91,7 @@ async def test_pages_are_resources_that_link_to_each_other(client: Client) -> No
         assert (await client.read_resource(uri))["contents"][0]["text"].startswith("# ")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_an_agent_finds_the_answers_to_the_questions_of_users() -> None:
     library = Library(server.FOLDER)
 

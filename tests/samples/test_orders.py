@@ -315,7 +315,7 @@ async def test_the_last_day_of_the_calendar_can_be_reported(client: Client) -> N
     assert report["orders"] == 0
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_orders_that_come_at_the_same_time_are_all_kept_under_ids_of_their_own(client: Client) -> None:
     calls = [client.call_tool("create_order", {**ORDER, "customerId": f"c{n}"}) for n in range(40)]
     created = [result["structuredContent"] for result in await asyncio.gather(*calls)]
@@ -351,7 +351,7 @@ def test_a_file_that_is_no_database_is_not_overwritten(file: Path) -> None:
     assert file.read_text().startswith("my shopping list")
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_processes_that_start_at_the_same_time_seed_the_menu_once(file: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from samples.orders.restaurant import OrderService\n"
@@ -378,6 +378,7 @@ def test_processes_that_start_at_the_same_time_seed_the_menu_once(file: Path) ->
     assert seen == [f"{len(MENU)}\n"] * 4
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("arguments", "tool"),
     [

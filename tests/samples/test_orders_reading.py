@@ -94,7 +94,7 @@ async def test_a_new_order_is_listed_and_read_as_it_is_kept(client: Client, orde
     assert await read(client, found["uri"]) == order.model_dump(mode="json", by_alias=True)
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_newest_orders_are_listed_first_and_older_ones_can_still_be_read(
     client: Client, orders: OrderService
 ) -> None:

@@ -34,7 +34,7 @@ async def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     await runtime_of(module.mcp).aclose()
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_report_of_a_year_is_a_task_with_progress_in_both_eras(reports: MCPServer) -> None:
     today = datetime.now(UTC).date()
     for revision in ("2025-11-25", "2026-07-28"):

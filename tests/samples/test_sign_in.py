@@ -97,6 +97,7 @@ async def call(served: SignIn, http: httpx2.AsyncClient, token: str, tool: str =
 # Tokens at the orders server
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_token_is_good_for_what_it_was_made_for(served: SignIn, http: httpx2.AsyncClient) -> None:
     answer = await call(served, http, await signed_in(served, http))
     assert answer.status_code == 200

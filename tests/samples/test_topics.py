@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
 
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+
 SAMPLES = REPOSITORY / "samples"
 
 
@@ -46,7 +48,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield server.url.replace("postgresql://", "postgresql+psycopg://")
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@_SLOW
 async def test_orders_of_a_shop_never_exceed_the_stock(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
     async with Client(sample("database.server").mcp) as client:
@@ -66,7 +68,7 @@ async def test_orders_of_a_shop_never_exceed_the_stock(database: str, monkeypatc
             assert "error id" not in refused.text
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@_SLOW
 async def test_several_processes_may_create_the_shop_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
     server = sample("database.server")
@@ -78,6 +80,7 @@ async def test_several_processes_may_create_the_shop_at_once(database: str, monk
     assert products.structured_content == {"result": [{"name": "coffee", "stock": 3}, {"name": "tea", "stock": 10}]}
 
 
+@_SLOW
 async def test_one_application_serves_an_api_and_its_operations_as_tools() -> None:
     with serve(SAMPLES / "fastapi_tools" / "app.py", attribute="app", folder=REPOSITORY) as served:
         async with Client(served.url) as client:
@@ -122,6 +125,7 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return make
 
 
+@_SLOW
 async def test_a_gateway_serves_a_server_of_its_own_and_one_elsewhere(
     tmp_path: Path, gateway: Callable[[str], MCPServer]
 ) -> None:
@@ -173,7 +177,7 @@ class Script(BaseHTTPRequestHandler):
         """Write no log."""
 
 
-@pytest.mark.slow("Several processes write at the same time.")
+@_SLOW
 async def test_an_agent_calls_tools_until_its_model_has_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +224,7 @@ async def test_an_agent_calls_tools_until_its_model_has_an_answer(
 READMES = {path.parent.name: path for path in SAMPLES.glob("*/README.md")}
 
 
+@_SLOW
 @pytest.mark.parametrize("name", ["database", "gateway", "tenants"])
 def test_the_command_in_a_readme_serves_the_sample(name: str, tmp_path: Path) -> None:
     command = re.search(r"^funcmcp (run \S+)", READMES[name].read_text(), re.MULTILINE)

@@ -385,6 +385,7 @@ async def test_a_provider_that_never_answers_is_not_waited_for(monkeypatch: pyte
     assert (await stage.refresh(token)).status == 200
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_whatever_the_identity_provider_answers_the_client_gets_503_and_nothing_is_used_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -31,6 +31,7 @@ AGENT, SECRET = "agent", "a secret: with +, % and &"
 SCOPES = {"orders.read": "See your orders"}
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("method", ["client_secret_post", "client_secret_basic"])
 async def test_the_official_client_calls_a_tool_for_a_user_whom_the_provider_vouches_for(method: Any) -> None:
     listener = listen(HOST, 0)

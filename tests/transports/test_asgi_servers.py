@@ -57,7 +57,7 @@ def post(port: int, path: str, message: dict[str, Any]) -> int:
         return connection.getresponse().status
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_http_sse_works(port: int) -> None:
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
         connection.request("GET", "/sse", headers={"accept": "text/event-stream"})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = '''
 import asyncio
@@ -275,6 +275,7 @@ def test_a_client_calls_and_the_end_of_stdin_ends_the_server(spoken: Spoken, rev
     assert spoken.rest() == []
 
 
+@_SLOW
 def test_run_serves_stdio_and_comes_back(server: Path) -> None:
     with started([PYTHON, str(server)]) as spoken:
         spoken.begin()
@@ -312,6 +313,7 @@ def test_what_was_printed_before_run_but_not_flushed_is_no_message_either(server
         assert "printed while imported" in spoken.log()
 
 
+@_SLOW
 def test_a_tool_that_reads_stdin_finds_it_empty_and_takes_no_message_away(spoken: Spoken) -> None:
     spoken.begin()
     spoken.say(spoken.call("read_stdin", id=1), spoken.call("add", {"a": 1, "b": 2}, id=2))
@@ -330,6 +332,7 @@ def test_a_slow_call_does_not_hold_up_others(spoken: Spoken, revision: str) -> N
     assert {spoken.hear()["id"], spoken.hear()["id"]} == {"slow", "other"}
 
 
+@_SLOW
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_call_can_be_cancelled(spoken: Spoken, revision: str) -> None:
     spoken.begin(revision)

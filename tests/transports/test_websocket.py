@@ -352,7 +352,7 @@ def test_a_real_message_that_is_too_long_closes_it(port: int) -> None:
         assert socket.closed_with() == 1009
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_the_end_of_the_server_answers_calls_in_flight_and_closes_it(served: tuple[Running, int]) -> None:
     process, port = served
     with client(port) as socket, client(port) as idle:

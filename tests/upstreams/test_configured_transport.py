@@ -85,6 +85,7 @@ async def test_a_single_server_has_no_prefix_and_is_the_server_itself(entries: d
             assert (await client.call_tool("who")).text == "one"
 
 
+@pytest.mark.slow("Processes start, and some of them hang or are killed.")
 async def test_a_server_that_is_away_or_broken_takes_nothing_away_from_the_others(
     entries: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -116,6 +116,7 @@ async def answers_of(url: str, mode: str) -> list[tuple[str, str]]:
         return results + logged
 
 
+@pytest.mark.slow("Processes start, and some of them hang or are killed.")
 async def test_an_official_client_gets_from_an_official_server_what_it_gets_without_the_proxy() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mcp.MCPDeprecationWarning)

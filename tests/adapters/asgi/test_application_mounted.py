@@ -141,6 +141,7 @@ def test_a_reloader_starts_only_one_process(tmp_path: Path) -> None:
     assert not any("random key" in line for line in lines)
 
 
+@_SLOW
 def test_a_wrong_path_below_a_mount_is_told_the_whole_path_of_the_endpoint(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SERVICE, encoding="utf-8")
     command = [*UVICORN, "shop:starlette", "--port", "0", "--no-use-colors"]

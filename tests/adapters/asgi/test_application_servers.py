@@ -292,6 +292,7 @@ def test_a_chunked_body_is_taken_where_trailers_are_told_apart(guarded: tuple[st
     assert statuses(port, [head + remainder]) == [411 if server == "uvicorn" else 200]
 
 
+@_SLOW
 def test_a_body_behind_an_upgrade_is_never_a_request(guarded: tuple[str, int]) -> None:
     _, port = guarded
     hidden = plain(CERTIFICATE)
@@ -375,6 +376,7 @@ asyncio.run(WebServer("127.0.0.1", int(sys.argv[1]), app).serve())
 """
 
 
+@_SLOW
 @pytest.mark.parametrize("parser", ["httptools", "h11"])
 def test_the_server_of_an_azure_worker_drops_trailers(tmp_path: Path, parser: str) -> None:
     (tmp_path / "served.py").write_text(AZURE)

@@ -71,6 +71,7 @@ def test_a_connection_without_settings_is_refused_with_the_settings_to_set(missi
         storage_settings("X", environment)
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_an_identity_signs_in_and_its_connections_are_closed() -> None:
     for settings in (
         storage_settings("X", IDENTITY),
@@ -95,6 +96,7 @@ def test_a_missing_package_is_named_with_the_extra(module: str, monkeypatch: pyt
         check_packages()
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_a_container_and_a_queue_are_created_when_they_are_needed(connected: Storage) -> None:
     assert await connected.read("a") is None
     await connected.create("a", b"1", {"id": "x"})

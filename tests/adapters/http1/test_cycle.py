@@ -806,6 +806,7 @@ async def test_a_shutdown_waits_for_the_first_request_of_a_connection(direct: bo
     assert not unused.transport.written
 
 
+@_SLOW
 @pytest.mark.parametrize("direct", [True, False])
 async def test_a_shutdown_waits_for_the_rest_of_a_header(direct: bool) -> None:
     connection, incomplete = Connection(direct=direct), Connection(direct=direct)

@@ -44,7 +44,7 @@ async def state_stores() -> AsyncIterator[Callable[[], StateStore]]:
 TestPostgresState = state_store_tests(state_stores)
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_a_store_behaves_as_every_store_does_and_removes_what_has_expired(server: PostgresServer) -> None:
     pair = [PostgresSignIns(server.url, timeout=PATIENCE) for _ in range(2)]
     await stores.check_values(*pair)
@@ -62,6 +62,7 @@ async def test_a_store_behaves_as_every_store_does_and_removes_what_has_expired(
     assert rows == [(0,)]
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_state_is_as_in_every_store(server: PostgresServer) -> None:
     states = [PostgresState(server.url, timeout=PATIENCE) for _ in range(2)]
     await check_state(*states)

@@ -50,7 +50,7 @@ async def pid(connection: Connection) -> Any:
     return await value(connection, "SELECT pg_backend_pid()")
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_event_loops_of_several_threads_have_connections_of_their_own(link: PostgresLink) -> None:
     async def in_another_loop() -> tuple[int, int]:
         pids = await link.do(pid), await link.do(pid)
@@ -65,6 +65,7 @@ async def test_event_loops_of_several_threads_have_connections_of_their_own(link
     assert await link.do(pid) == here
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_a_step_that_takes_too_long_fails_and_others_have_other_connections(server: PostgresServer) -> None:
     link = PostgresLink(server.url, timeout=0.5, prepare=no_tables)
     with pytest.raises(StoreUnavailableError) as refused:
@@ -129,7 +130,7 @@ async def test_a_statement_that_the_server_refuses_has_written_nothing_and_is_a_
     ]
 
 
-@pytest.mark.slow("A real store takes seconds for it.")
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_transactions_that_block_each_other_are_repeated(link: PostgresLink) -> None:
     await link.do(lambda connection: value(connection, "SELECT pg_advisory_unlock_all()"))
     began = asyncio.Barrier(2)

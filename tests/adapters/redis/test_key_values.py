@@ -46,6 +46,7 @@ async def state_stores() -> AsyncIterator[Callable[[], StateStore]]:
 TestRedisState = state_store_tests(state_stores)
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_a_store_behaves_as_every_store_does(server: RedisServer) -> None:
     pair = [RedisSignIns(RedisLink(server.url, prefix="orders")) for _ in range(2)]
     await stores.check_values(*pair)

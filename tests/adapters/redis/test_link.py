@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.redis_forwarder import Forwarder
 
 pytestmark = pytest.mark.lowest("redis sends the commands.")
-_SLOW = pytest.mark.slow("A real store takes seconds for it.")
+_SLOW = pytest.mark.slow("It takes half a second or longer with a real store.")
 
 HANDSHAKE = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, "somebody")
 CONNECTIONS = 20

@@ -119,6 +119,7 @@ async def test_a_principal_has_so_many_sessions_and_no_more_on_all_instances_tog
     assert await here.get(await here.create(OURS)) == OURS
 
 
+@pytest.mark.slow("It takes half a second or longer with a real store.")
 async def test_a_session_that_is_over_makes_room_and_one_in_use_does_not(links: list[RedisLink]) -> None:
     sessions = RedisSessions(links[0], idle=0.5, per_principal=2)
     used = await sessions.create(OURS)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 pytestmark = pytest.mark.lowest("redis sends the commands.")
-_SLOW = pytest.mark.slow("A real store takes seconds for it.")
+_SLOW = pytest.mark.slow("It takes half a second or longer with a real store.")
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"}, "somebody")
 ANONYMOUS = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"})
@@ -557,6 +557,7 @@ async def test_an_instance_that_can_not_announce_itself_does_not_take_itself_for
         await asyncio.gather(*(bus.aclose() for bus in buses), admin.aclose())
 
 
+@_SLOW
 @pytest.mark.parametrize("fault", ["stop", "kill", "pause"])
 async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str) -> None:
     with redis_server() as server:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 
-_SLOW = pytest.mark.slow("A real store takes seconds for it.")
+_SLOW = pytest.mark.slow("It takes half a second or longer with a real store.")
 
 
 async def empty(store: RedisTasks) -> None:
@@ -183,6 +183,7 @@ async def test_workers_of_several_queues_read_them_in_turn(store: RedisTasks) ->
     assert {claim.record.queue for claim in claims} == {"slow", "default"}
 
 
+@_SLOW
 async def test_a_task_is_handed_over_to_a_worker_of_its_queue_alone(
     store: RedisTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,6 +437,7 @@ async def keys_of(store: RedisTasks) -> set[str]:
 _LASTING_KEYS = {f"funcmcp::tasks:{name}" for name in ("due", "all", "sizes", "bytes")}
 
 
+@_SLOW
 async def test_no_key_outlives_the_tasks(store: RedisTasks) -> None:
     await store.create(new_task(ttl=0.2, keep=0.1))
     await store.create(new_task(None, ttl=0.2, keep=0.1))
@@ -523,6 +525,7 @@ async def test_a_hash_that_is_a_text_is_a_store_that_refuses(store: RedisTasks) 
         await store.read(task.key)
 
 
+@_SLOW
 async def test_while_redis_is_away_everything_fails_in_a_bounded_time_and_works_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -651,6 +654,7 @@ def forward(server: RedisServer) -> Iterator[Forwarder]:
         yield running
 
 
+@_SLOW
 @pytest.mark.parametrize("after", range(8))
 async def test_a_task_runs_once_if_a_reply_to_its_creation_is_lost(
     store: RedisTasks, forward: Forwarder, after: int

@@ -376,6 +376,7 @@ def unread_before_websocket(parser: Parser, limits: Limits) -> Iterator[tuple[so
         yield connection, found[0].transport
 
 
+@pytest.mark.slow("Much is sent in small parts.")
 def test_pongs_do_not_pile_up_behind_a_response_that_is_not_read(parser: Parser) -> None:
     with unread_before_websocket(parser, Limits()) as (connection, transport):
         waiting = transport.get_write_buffer_size()

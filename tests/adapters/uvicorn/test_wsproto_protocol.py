@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.lowest("wsproto reads and writes the frames.")
+_SLOW = pytest.mark.slow("Much is sent in small parts.")
 
 FLOOD_BYTES = 64 * 1024 * 1024
 
@@ -89,6 +90,7 @@ def connected() -> Iterator[tuple[uvicorn.Server, Line]]:
             line.socket.close()
 
 
+@_SLOW
 @rules.verifies(rules.THREAT_27)
 def test_a_message_has_so_many_fragments_and_no_more() -> None:
     """Fragments of one byte need much more memory than their data."""
@@ -135,6 +137,7 @@ def test_unread_pongs_do_not_pile_up() -> None:
         assert waiting < 100_000
 
 
+@_SLOW
 def test_a_flood_of_small_frames_is_parsed_in_many_rounds_of_the_event_loop() -> None:
     """Between two rounds, other connections get their turn."""
     with connected() as (server, line):
@@ -195,6 +198,7 @@ def test_a_server_can_stop_while_a_client_closes_its_connection() -> None:
     assert not failures
 
 
+@_SLOW
 def test_nothing_is_read_before_the_handshake_is_answered() -> None:
     """An application may wait long for an authenticator."""
     asked, go_on = threading.Event(), threading.Event()

@@ -428,6 +428,7 @@ def test_an_error_beside_a_nan_names_the_value_that_cannot_be_written(annotation
         written(annotation, value)
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 def test_a_list_that_contains_itself_is_an_error() -> None:
     items: list[Any] = [Doubled(number=2)]
     items.append(items)

@@ -264,6 +264,7 @@ def test_unevaluated_members_of_a_schema_that_refers_to_itself_are_checked_in_bo
     assert errors_in_a_process(schema, nested_in_x(2, {})) == []
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 @pytest.mark.parametrize(
     "schema",
     [

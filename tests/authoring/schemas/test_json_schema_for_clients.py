@@ -111,6 +111,7 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
             yield from nodes(member)
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 def test_no_schema_has_a_keyword_that_a_client_rejects() -> None:
     for schema in schemas():
         for node in nodes(schema):
@@ -121,6 +122,7 @@ def test_no_schema_has_a_keyword_that_a_client_rejects() -> None:
             assert not re.fullmatch(r"uuid\d|ip.*(?:any|network).*|path|password", node.get("format", ""))
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 def test_all_schemas_are_valid_with_jsonschema_and_so_are_their_defaults() -> None:
     for schema in schemas():
         Draft202012Validator.check_schema(schema)

@@ -102,6 +102,7 @@ async def written_by(client: Client, row: int, number: int, place: str) -> Any:
     return written_in(result.get("structuredContent"), "\n".join(texts))
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 @pytest.mark.parametrize(("name", "make"), [("funcmcp", NativeMCPServer), ("compat", FastMCP)])
 async def test_values_are_written_in_each_place_as_the_table_says(name: str, make: Callable[[str], Any]) -> None:
     expected = {kind: columns[name] for kind, columns in TABLE["kinds"].items()}
@@ -489,6 +490,7 @@ async def test_a_default_of_an_argument_or_a_form_is_in_its_schema() -> None:
     assert [(name, member["default"]) for name, member in forms[0].items()] == [("share", 0.5), ("count", 3)]
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 def test_no_import_of_funcmcp_loads_one_of_the_libraries() -> None:
     code = (
         "import sys, asyncio, funcmcp, funcmcp.testing\n"

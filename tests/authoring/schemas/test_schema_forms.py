@@ -102,6 +102,7 @@ def test_references_in_all_of_are_replaced_first() -> None:
     }
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 def test_a_schema_with_too_many_references_keeps_all_of() -> None:
     definitions = {f"D{n}": {"allOf": [{"$ref": f"#/$defs/D{n + 1}"}]} for n in range(1100)}
     result = arranged({"$ref": "#/$defs/D0", "$defs": {**definitions, "D1100": STRING}})

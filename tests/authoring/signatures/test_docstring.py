@@ -269,6 +269,7 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), WORDS), max_size=20))
 def test_any_lines_survive_in_the_description_or_in_those_of_parameters(lines: list[tuple[int, str]]) -> None:
@@ -284,6 +285,7 @@ def test_any_lines_survive_in_the_description_or_in_those_of_parameters(lines: l
 STRUCTURE = frozenset(["Args", "Arguments", "Keyword", "Parameters", "param", "type", "optional", "str", "int", "bool"])
 
 
+@pytest.mark.slow("Many values or schemas take half a second or longer.")
 def test_the_words_of_real_docstrings_survive() -> None:
     """At least 99 % of those in all functions of three packages, headings and plain types aside."""
     counted: Counter[str] = Counter()

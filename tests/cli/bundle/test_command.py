@@ -18,7 +18,7 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = '''
 import os
@@ -137,6 +137,7 @@ async def test_an_installed_bundle_starts_with_the_settings_of_its_user(tmp_path
         assert (await client.call_tool("settings"))["structuredContent"]["result"] == ["order", "abc", None, "10"]
 
 
+@_SLOW
 async def test_clients_that_run_the_entry_point_start_the_server(tmp_path: Path) -> None:
     """They pass references without values for settings that the user left out."""
     write_project(tmp_path)

@@ -54,6 +54,7 @@ def test_deep_schemas_and_circles_are_examined_up_to_a_depth() -> None:
         deep = deep["not"]
 
 
+@pytest.mark.slow("A large schema is examined.")
 def test_large_schemas_and_wide_circles_are_examined_up_to_a_number_of_parts() -> None:
     circle: dict[str, Any] = {}
     circle["anyOf"] = [circle, circle]

@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_two_files_of_the_same_name_are_compared(folder: Path) -> None:
     shown = funcmcp("diff", "old/server.py", "new", folder=folder)
     assert (shown.returncode, shown.stderr) == (1, "")
@@ -68,7 +68,7 @@ def test_two_files_of_the_same_name_are_compared(folder: Path) -> None:
     ]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_saved_file_a_url_and_a_command_are_the_same_server(folder: Path) -> None:
     with running([*FUNCMCP, "run", "old/server.py", "--port", "0"], folder=folder) as process:
         shown = funcmcp("diff", "old.json", process.endpoint(), "--calls", "calls.json", folder=folder)
@@ -120,7 +120,7 @@ def test_a_server_that_does_not_answer_is_exit_code_2(folder: Path, arguments: t
 BROKEN = "from funcmcp import MCPServer\n\nmcp = MCPServer('a')\nraise ValueError('no database')\n"
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("command", "text"),
     [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Break = Callable[[Path], object]
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
 PREVIEW = f"{BUNDLE}.Preview"
@@ -437,6 +437,7 @@ def test_features_that_all_clients_accept_are_ok(made: Path) -> None:
     assert (finding.level, finding.text) == ("ok", "lose no tool, resource or prompt of Http.")
 
 
+@_SLOW
 def test_the_help_says_that_the_code_is_run() -> None:
     assert "runs the project's code" in " ".join(funcmcp("doctor", "--help").stdout.split())
 
@@ -448,6 +449,7 @@ def test_prompts_need_no_newer_bundle_than_tools(made: Path, tmp_path: Path) -> 
     assert faults_in(folder) == set()
 
 
+@_SLOW
 def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
@@ -458,6 +460,7 @@ def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path
     assert faults_in(folder) == {("error", "auth_level")}
 
 
+@_SLOW
 def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
@@ -480,6 +483,7 @@ def test_keys_that_are_none_stop_the_server_and_are_never_shown(made: Path, tmp_
     assert not [finding for finding in examine(folder) if "too-short" in finding.text]
 
 
+@_SLOW
 def test_an_older_python_on_azure_takes_the_older_library(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
@@ -490,6 +494,7 @@ def test_an_older_python_on_azure_takes_the_older_library(made: Path, tmp_path: 
     assert faults_in(folder) == {("error", "requirements.txt")}
 
 
+@_SLOW
 def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
@@ -521,6 +526,7 @@ def test_requirements_may_be_written_as_powershell_or_an_old_editor_does(
     assert faults_in(folder) == set()
 
 
+@_SLOW
 def test_without_infrastructure_it_is_this_python_that_counts(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -621,6 +627,7 @@ def test_an_asgi_app_with_a_server_is_right(made: Path, tmp_path: Path) -> None:
     assert ("error", "routePrefix") in faults_in(folder)
 
 
+@_SLOW
 def test_the_root_of_a_repository_names_its_apps(made: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         shutil.copytree(made / "http", tmp_path / name)

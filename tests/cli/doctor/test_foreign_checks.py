@@ -16,6 +16,8 @@ from tests.cli.forking import funcmcp
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+
 PROFILE: dict[str, Any] = {
     "version": "2.0",
     "configurationProfile": "mcp-custom-handler",
@@ -324,6 +326,7 @@ def test_a_folder_without_the_code_of_an_app_needs_no_funcmcp(tmp_path: Path) ->
     assert "error the code: cannot be imported: function_app.py is missing." in faults(folder)
 
 
+@_SLOW
 def test_an_app_under_another_name_is_started(tmp_path: Path) -> None:
     values = {**SETTINGS["Values"], "PYTHON_SCRIPT_FILE_NAME": "main.py"}
     files = plain(**{"local.settings.json": {"Values": values}, "main.py": PYTHON_APP})
@@ -342,6 +345,7 @@ def test_an_imported_file_of_a_plain_app_is_not_excluded(tmp_path: Path) -> None
     assert faults(write(tmp_path, files)) == [f"error .funcignore: {text}"]
 
 
+@_SLOW
 def test_a_plain_app_without_faults(tmp_path: Path) -> None:
     folder = write(tmp_path, plain())
     assert faults(folder) == []
@@ -409,6 +413,7 @@ def test_an_app_with_http_triggers_alone_is_not_called_empty(tmp_path: Path) -> 
     assert fault.endswith("doctor does not check whether they serve MCP.")
 
 
+@_SLOW
 def test_the_service_of_azure_yaml_is_examined(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -56,6 +56,7 @@ def rows(folder: Path) -> dict[str, tuple[str, str]]:
     return {finding.subject: (finding.level, finding.text) for finding in examine(folder)}
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
     result = funcmcp("doctor", str(write_app(tmp_path, APP)))
     assert result.returncode == 1
@@ -92,6 +93,7 @@ def test_what_some_clients_do_not_accept_is_a_warning(tmp_path: Path) -> None:
     assert (level, text[:19]) == ("warning", "is not accepted by ")
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
     folder = write_app(tmp_path, "import nothing_of_this_name\n")
     level, text = rows(folder)["the app"]

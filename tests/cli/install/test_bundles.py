@@ -141,6 +141,7 @@ def test_files_of_bundles_are_known_by_their_names() -> None:
     ]
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_only_write_unpacks_a_bundle(tmp_path: Path, home: Path) -> None:
     path = bundle(tmp_path, {"type": "python", "mcp_config": PYTHON}, user_config=SETTINGS, author={"name": "Ada"})
     options = ["install", "claude-desktop", path, "--env", "KEY=abc"]

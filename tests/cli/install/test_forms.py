@@ -101,7 +101,7 @@ def test_a_shell_runs_the_command() -> None:
         command_text(URL)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_the_command_prints_links_and_texts(tmp_path: Path) -> None:
     (tmp_path / "desk.py").write_text("from funcmcp import MCPServer\n\nmcp = MCPServer('Desk')\n")
     (tmp_path / "requirements.txt").write_text("funcmcp\nrich>=14\n")

@@ -18,7 +18,7 @@ from funcmcp_cli.install.servers import _name_in, read_variables, server_at, slu
 if TYPE_CHECKING:
     from pathlib import Path
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 SERVER = 'from funcmcp import MCPServer\nmcp = MCPServer("Order Desk, Köln")\n'
 FAULTY = "@mcp.tool\ndef bad(x: 'Foo') -> str:\n    return x\n"
@@ -34,6 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@_SLOW
 def test_a_file_is_run_by_this_interpreter(project: Path) -> None:
     (project / "desk_file.py").write_text(SERVER)
     server = server_at("desk_file.py:mcp", None, env=["A=b=c", "TOKEN"], headers=[], runner="auto")
@@ -50,6 +51,7 @@ def test_a_module_of_this_folder_gets_its_path(project: Path) -> None:
     assert (server.name, server.env) == ("desk", {"PYTHONPATH": str(project)})
 
 
+@_SLOW
 def test_a_server_without_a_project_is_run_by_uvx_without_dependencies(project: Path) -> None:
     (project / "desk_uvx.py").write_text(SERVER)
     server = server_at("desk_uvx.py", None, env=[], headers=[], runner="uvx")

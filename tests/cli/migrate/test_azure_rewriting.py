@@ -96,6 +96,7 @@ funcmcp.azure.trigger_app(mcp, app)
 '''
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
     file = tmp_path / "function_app.py"
     file.write_text(HEAD + CLASS + BEFORE)
@@ -431,7 +432,7 @@ def test_resources_and_prompts_are_rewritten(tmp_path: Path) -> None:
     assert plan_migration(folder).changes == []
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_the_rewritten_app_answers_as_before(tmp_path: Path) -> None:
     require("azure.functions", find_spec("azure"))
     (tmp_path / "calls.json").write_text(json.dumps(CALLS))

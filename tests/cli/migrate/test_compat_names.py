@@ -250,7 +250,7 @@ def names_of(python: str) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("python", [sys.executable, str(FASTMCP)], ids=["sdk", "fastmcp"])
 def test_the_file_has_the_names_of_the_installed_packages(python: str) -> None:
     """Run scripts/original_names.py with environments for the versions in its file, and the new one, if this fails."""

@@ -131,6 +131,7 @@ def test_requirements_that_can_not_be_read_are_noted(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_long_file_is_rewritten_unless_its_expressions_are_deep(tmp_path: Path) -> None:
     row = b'TEXTS = ["a text of a long file"]\n'
     (tmp_path / "server.py").write_bytes(SERVER + row * (600_000 // len(row)))
@@ -140,6 +141,7 @@ def test_a_long_file_is_rewritten_unless_its_expressions_are_deep(tmp_path: Path
     assert ("deep.py", "cannot be parsed: RecursionError") in [(note.file, note.text) for note in plan.notes]
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_deep_expression_is_noted_at_once(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes(SERVER + b"\na = x" + b".y" * 20_000)
     notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]

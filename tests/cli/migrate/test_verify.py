@@ -29,7 +29,7 @@ pytest.importorskip("libcst")
 
 from funcmcp_cli.migrate.verify import example_calls, verify
 
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 APP = """import json
 
@@ -134,6 +134,7 @@ def test_what_cannot_be_verified_says_why(tmp_path: Path, arguments: list[str], 
     assert reason in " ".join(shown.stderr.replace("│", "").split())
 
 
+@_SLOW
 def test_a_custom_handler_is_compared_in_another_way(shop: Path) -> None:
     (shop / "host.json").write_text('{"version": "2.0", "customHandler": {"description": {}}}')
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
@@ -299,6 +300,7 @@ def test_the_root_of_a_repository_stands_for_the_app_that_azure_yaml_deploys(sho
     assert "Compared the server with its rewritten copy: the lists, and 2 calls." in shown.stdout.splitlines()
 
 
+@_SLOW
 def test_the_root_of_a_repository_with_several_apps_names_them(shop: Path) -> None:
     root = shop.parent
     (root / "bar").mkdir()
@@ -414,6 +416,7 @@ def test_a_server_of_the_sdk_is_compared_with_its_rewritten_copy(tmp_path: Path,
     assert (tmp_path / "server.py").read_text().startswith("from funcmcp.compat import MCPServer as FastMCP")
 
 
+@_SLOW
 def test_a_folder_needs_a_command(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     shown = funcmcp("migrate", ".", "--verify", folder=tmp_path)

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.every_python("Python 3.13 has another azure-functions."),
 ]
-_SLOW = pytest.mark.slow("Processes start for each case.")
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -94,6 +94,7 @@ async def test_entities_keep_their_state(app: Running) -> None:
         pass
 
 
+@_SLOW
 async def test_an_instance_is_terminated_started_again_and_purged(app: Running, tmp_path: Path) -> None:
     file = tmp_path / "signal"
     instance = await app.start("waiting", str(file), id="waiting-1")
@@ -112,6 +113,7 @@ async def test_an_instance_is_terminated_started_again_and_purged(app: Running, 
     assert await app.call("manage", method="purge_instance_history", arguments=[instance]) == 0
 
 
+@_SLOW
 async def test_an_activity_runs_again_if_its_worker_ends(app: Running, tmp_path: Path) -> None:
     file = json.dumps(json.dumps(str(tmp_path / "crashed")))
     app.manage("POST", "orchestrators/crash/crash-1", file)

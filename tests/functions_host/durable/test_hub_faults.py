@@ -186,7 +186,7 @@ async def test_many_instances_do_not_take_all_of_the_worker(tmp_path: Path, monk
         assert worker.most == 3
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_all_work_goes_on_after_its_file_has_failed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ async def test_failures_and_critical_sections_say_why(app: Running) -> None:
     assert "lock requires a Durable Functions extension" in (await app.run("locking"))["output"]
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_events_timers_and_the_first_of_several_tasks(app: Running) -> None:
     instance = await app.start("firstOf", id="approval-1")
     await app.reach(instance, "Running")

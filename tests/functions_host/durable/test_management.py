@@ -189,6 +189,7 @@ async def test_a_body_must_be_json_and_an_event_needs_a_name(app: Running) -> No
     assert (await ask(app.host, "POST", f"/instances/{urls['id']}/raiseEvent/E", body=1))[0] == 202
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_the_endpoint_needs_a_key_and_no_page_of_another_site_reaches_it(app: Running, tmp_path: Path) -> None:
     assert (await ask(app.host, "GET", "/instances", sec_fetch_site="cross-site"))[0] == 403
     assert (await ask(app.host, "POST", "/orchestrators/chain", origin="https://evil.example"))[0] == 403
@@ -275,6 +276,7 @@ async def test_an_app_whose_durable_functions_can_not_run(hub: str, runtime: str
             assert left_out["chain"] == left_out["start"] == app.fault
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_two_functions_with_one_name_and_bindings_that_are_not_served(tmp_path: Path) -> None:
     code = (
         PYTHON

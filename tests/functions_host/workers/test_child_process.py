@@ -41,7 +41,7 @@ async def test_a_process_gets_its_arguments_and_descriptors_and_its_output_is_lo
     assert [record.message for record in caplog.records] == ["\\x1b[31mred"]
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("funcmcp._client.process_group.KILL_SECONDS", 0.3)
     code = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'.'); time.sleep(60)"

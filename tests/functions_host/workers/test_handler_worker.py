@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 # The form of Microsoft's sample in Go: one handler for each path, and a struct with Outputs, Logs and ReturnValue.
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+
 PROGRAM = """
 import json
 import os
@@ -307,6 +309,7 @@ async def test_an_answer_without_any_member_is_empty_and_named_once(
     assert caplog.text.count("has none of Outputs, Logs and ReturnValue") == 1
 
 
+@_SLOW
 async def test_an_answer_that_is_too_large_fails_the_call(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +319,7 @@ async def test_an_answer_that_is_too_large_fails_the_call(
     assert "has more than 20 bytes" in caplog.text
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 @pytest.mark.parametrize("mode", ["hang", "end", "cut"])
 async def test_a_program_that_hangs_or_ends_is_started_again_and_the_call_is_not_repeated(
     mode: str, tmp_path: Path
@@ -334,7 +337,7 @@ async def test_a_program_that_hangs_or_ends_is_started_again_and_the_call_is_not
     assert sum(body["Metadata"].get("mcptoolargs") == {"mode": mode} for body in bodies) == 1
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 @pytest.mark.parametrize("host_json", [HOST, FORWARDING], ids=["invoked", "forwarded"])
 async def test_an_http_trigger_whose_program_hangs_is_answered_with_504(
     host_json: dict[str, Any], tmp_path: Path
@@ -374,6 +377,7 @@ async def test_a_program_that_refuses_connections_fails_the_call_and_stays(
     assert "runs and refuses connections" in caplog.text
 
 
+@_SLOW
 async def test_a_reload_lets_calls_finish_and_uses_the_new_program(tmp_path: Path) -> None:
     folder = write_app(tmp_path / "app")
     async with hosted(folder) as host, client_of(host) as client:
@@ -391,6 +395,7 @@ async def test_a_function_json_that_is_not_valid_leaves_its_function_out(tmp_pat
         ]
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("code", "handler", "reason"),
     [
@@ -448,6 +453,7 @@ async def test_a_program_of_node_is_served(tmp_path: Path) -> None:
         assert (await client.call_tool("add", {"a": 3}))["content"][0]["text"] == "3 3"
 
 
+@_SLOW
 def test_commands_of_the_client_and_stdio_serve_such_an_app(tmp_path: Path) -> None:
     result = funcmcp("call", str(write_app(tmp_path / "app")), "text")
     assert (result.returncode, result.stdout.strip()) == (0, "abcd")

@@ -178,6 +178,7 @@ async def test_outputs_come_beside_the_value(kinds: ProcessWorker) -> None:
     assert list(outcome.outputs.values()) == [Value("string", "content")]
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_large_values_pass_in_both_directions(kinds: ProcessWorker) -> None:
     assert len(await text_of(kinds, "large", size=5_000_000)) == 5_000_000
     assert len(await text_of(kinds, "context", text="x" * 5_000_000)) > 10_000_000
@@ -219,7 +220,7 @@ async def test_a_call_that_ends_the_process_has_begun(tmp_path: Path) -> None:
         assert gone.value.begun
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_blocked_loop_answers_no_ping_and_is_ended(tmp_path: Path) -> None:
     async with running(write_node_app(tmp_path, {"index.js": KINDS})) as worker:
         assert await worker.ping(5)
@@ -237,7 +238,7 @@ app.mcpTool("spin", { toolName: "spin", description: "", toolProperties: {}, han
 """
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_calls_behind_one_that_blocks_go_to_the_next_process(tmp_path: Path) -> None:
     folder = write_node_app(tmp_path, {"index.js": WITHOUT_HOOKS})
     worker = Supervised(
@@ -351,7 +352,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a blocked loop ends when its call does")
 async def test_a_worker_with_a_blocked_loop_ends_with_the_host(tmp_path: Path) -> None:
     folder = write_node_app(tmp_path, {"index.js": KINDS})

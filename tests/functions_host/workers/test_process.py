@@ -105,6 +105,7 @@ async def test_a_caller_that_leaves_cancels_its_call(worker: ProcessWorker, capl
     assert "slow was cancelled" in caplog.text
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_worker_answers_pings_until_it_is_stopped(worker: ProcessWorker) -> None:
     assert await worker.ping(5)
     assert worker.pid is not None
@@ -151,7 +152,7 @@ async def test_what_a_process_sent_before_its_end_counts_though_the_host_wrote_a
     await worker.aclose()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_garbage_on_the_socket_ends_the_worker_and_fails_its_calls(tmp_path: Path) -> None:
     worker = program(tmp_path, "send(ready)\nlink.recv(1)\nlink.sendall(b'GET / HTTP/1.1')\ntime.sleep(60)")
     await worker.start()
@@ -164,7 +165,7 @@ async def test_garbage_on_the_socket_ends_the_worker_and_fails_its_calls(tmp_pat
     assert not is_running(worker.pid)
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -218,6 +219,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 async def test_the_worker_ends_with_the_host(number: signal.Signals, tmp_path: Path) -> None:
     folder = write_app(tmp_path / "app", KINDS)

@@ -32,6 +32,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.lowest("grpcio and protobuf exchange the messages."),
 ]
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 PROGRAM = Path(__file__).with_name("rpc_program.py")
 COMMAND = shlex.join([sys.executable, str(PROGRAM)])
@@ -182,6 +183,7 @@ async def test_an_answer_to_a_call_that_is_not_open_is_ignored(worker: RpcWorker
     assert await result_of(worker, "string") == Value("string", "text")
 
 
+@_SLOW
 async def test_64_megabytes_are_returned(worker: RpcWorker) -> None:
     size = 64 * 1024 * 1024
     outcome = await worker.invoke(invocation("large", size=size), 30)
@@ -217,6 +219,7 @@ def id_of(worker: RpcWorker) -> str:
     return words[words.index("--workerId") + 1]
 
 
+@_SLOW
 @pytest.mark.parametrize("user", ["this", "another"])
 async def test_a_program_with_the_workers_id_is_refused(
     user: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -287,6 +290,7 @@ async def test_calls_fail_at_once_when_the_worker_breaks_off(function: str, tmp_
     assert not is_running(worker.pid)
 
 
+@_SLOW
 async def test_a_worker_that_is_killed_is_started_again(tmp_path: Path) -> None:
     supervised = Supervised(lambda: make(tmp_path), QUICK)
     await supervised.start()
@@ -302,6 +306,7 @@ async def test_a_worker_that_is_killed_is_started_again(tmp_path: Path) -> None:
         await supervised.aclose()
 
 
+@_SLOW
 async def test_a_call_after_the_end_of_the_process_goes_to_the_next_one(tmp_path: Path) -> None:
     supervised = Supervised(lambda: make(tmp_path), QUICK)
     await supervised.start()
@@ -320,7 +325,7 @@ async def test_a_call_after_the_end_of_the_process_goes_to_the_next_one(tmp_path
         await supervised.aclose()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(tmp_path: Path) -> None:
     scenarios = iter(["", "late"])
     policy = RestartPolicy(wait_seconds=PATIENCE)
@@ -337,7 +342,7 @@ async def test_a_call_that_waits_for_the_next_process_has_all_of_its_time(tmp_pa
         await supervised.aclose()
 
 
-@pytest.mark.slow("Processes start for each case.")
+@_SLOW
 @pytest.mark.parametrize("scenario", ["", "plain"])
 async def test_a_worker_that_hangs_is_ended_after_a_call(scenario: str, tmp_path: Path) -> None:
     supervised = Supervised(lambda: make(tmp_path, scenario), QUICK)
@@ -355,6 +360,7 @@ async def test_a_worker_that_hangs_is_ended_after_a_call(scenario: str, tmp_path
         await supervised.aclose()
 
 
+@_SLOW
 async def test_a_worker_without_capabilities(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with started(make(tmp_path, "plain")) as worker:
         errors = {function.name: function.error for function in worker.functions}
@@ -379,6 +385,7 @@ async def test_a_worker_ends_by_itself_when_it_can(tmp_path: Path, caplog: pytes
     assert "terminate 5" in caplog.text
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("scenario", "reason"),
     [

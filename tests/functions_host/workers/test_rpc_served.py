@@ -33,6 +33,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.every_python("Python 3.13 has another azure-functions."),
 ]
+_SLOW = pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 
 
 @asynccontextmanager
@@ -190,6 +191,7 @@ async def test_microsofts_worker_answers_http_requests(microsofts: FunctionsHost
     assert ("x-made", "here") in list(response.headers)
 
 
+@_SLOW
 async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> None:
     process = running_pids(microsofts.worker)[0]
     os.kill(process, signal.SIGKILL)
@@ -200,6 +202,7 @@ async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> 
         assert (await client.call_tool("hello"))["content"][0]["text"].startswith("hi ")
 
 
+@_SLOW
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [("__init__.py", "def main(", "SyntaxError"), ("function.json", '{"bindings": [', "line")],
@@ -222,6 +225,7 @@ async def test_a_change_that_breaks_a_function_leaves_the_process_before(
 # Without --worker and without the extra.
 
 
+@_SLOW
 async def test_the_host_loads_grpc_only_for_a_language_worker() -> None:
     code = "import sys; import funcmcp_host.served; print(sorted({'grpc', 'google'} & sys.modules.keys()))"
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio."),
-    pytest.mark.slow("Processes start for each case."),
+    pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers."),
 ]
 APP = """
 import asyncio

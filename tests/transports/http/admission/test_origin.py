@@ -57,6 +57,7 @@ def refusal(
     return status
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @settings(deadline=None)
 @given(NAMES, st.sampled_from(["", ":80", ":8000"]), st.sampled_from([LOOPBACK, "::1", None]))
 def test_no_host_passes_that_is_not_loopback_or_listed(name: str, port: str, server: str | None) -> None:

@@ -324,6 +324,7 @@ async def test_the_number_of_open_streams_is_bounded() -> None:
         await stream.leave()
 
 
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @rules.verifies(rules.THREAT_27)
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, stubborn: bool) -> None:
@@ -431,7 +432,7 @@ def test_the_path_begins_with_a_slash() -> None:
         HTTPOptions(sse="sse")
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 def test_a_signal_lets_calls_in_flight_be_answered_on_the_stream(tmp_path: Path) -> None:
     file = tmp_path / "streams.py"
     file.write_text(SERVER, encoding="utf-8")

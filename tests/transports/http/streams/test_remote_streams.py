@@ -189,7 +189,7 @@ async def test_an_instance_that_is_about_to_stop_ends_what_it_reads_elsewhere(cl
     cluster.speaker.words.put_nowait("end")
 
 
-@pytest.mark.slow("Processes start for each case.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_reading_out_ends_when_the_others_can_not_be_reached(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
