@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import gc
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.upstreams.conftest import Pair
@@ -53,3 +54,12 @@ async def test_a_resource_is_watched_in_the_session_of_the_client(pair: Pair) ->
         await client.subscribe("memo://up/note")
         await client.call_tool("up_change", {"name": "first"})
         assert await updates.get() == "memo://up/note"
+
+
+async def test_client_that_leaves_while_its_subscription_begins_leaves_no_exception(pair: Pair) -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
+    async with pair.connect(on_resource_updated=lambda _uri: None) as client:
+        await client.subscribe("memo://up/note")
+    gc.collect()  # a task that is deleted reports its exception
+    assert not unhandled

@@ -142,11 +142,12 @@ class Subscriptions:
 
     async def aclose(self) -> None:
         """End the streams."""
-        tasks = [*self._beginning, *(stream.task for stream in self._streams)]
-        self._streams.clear()
-        for task in tasks:
+        beginning = list(self._beginning)
+        for task in beginning:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*beginning, return_exceptions=True)
+        for stream in list(self._streams):
+            await stream.aclose()
 
     def include(self, listener: Listener) -> None:
         """Add a listener. What it follows is requested at the next connection."""

@@ -77,8 +77,10 @@ class LinkChanges:
 
     async def aclose(self) -> None:
         """End the subscriptions of the present session."""
-        for task in self._ending:
+        ending = list(self._ending)
+        for task in ending:
             task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
         if self._subscriptions is not None:
             await self._subscriptions.aclose()
 
