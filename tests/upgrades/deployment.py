@@ -28,6 +28,7 @@ _SIGN_INS = "sign_ins"
 _INSTANCES = "instances"
 
 # A connection that the kernel has accepted for a process that ends has no response at all: no request was read from it.
+# The proxy repeats only a request that it had as a whole when it connected.
 _CONFIGURATION = """
 global
     stats socket {folder}/admin.sock mode 600 level admin
@@ -36,6 +37,7 @@ defaults
     mode http
     balance roundrobin
     option httpclose
+    option http-buffer-request
     option redispatch 1
     retries 3
     retry-on conn-failure empty-response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -62,9 +63,11 @@ def _is_upstream(process: psutil.Process) -> bool:
 
 async def gone(pid: int) -> None:
     """Wait until a process has ended."""
-    async with asyncio.timeout(PATIENCE):
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110 - a process has no event
-            await asyncio.sleep(0.01)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        async with asyncio.timeout(PATIENCE):
+            while process.status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110 - a process has no event
+                await asyncio.sleep(0.01)
 
 
 async def test_each_session_of_a_client_has_a_process_that_ends_with_it() -> None:
