@@ -55,10 +55,13 @@ async def serve(name: str, options: argparse.Namespace) -> None:
         )()
         await stream.write(protos.StreamingMessage(start_stream={"worker_id": options.functions_worker_id}))
 
+        writing = asyncio.Lock()
+
         async def handle(message: Any) -> None:
             response = await answer(library, protos, options.host, message)
             if response is not None:
-                await stream.write(response)
+                async with writing:  # a stream takes one message at a time
+                    await stream.write(response)
 
         async with asyncio.TaskGroup() as tasks:
             async for message in stream:
