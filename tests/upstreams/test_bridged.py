@@ -75,7 +75,7 @@ async def test_a_bridge_does_not_start_without_the_other_server() -> None:
         await runtime_of(bridge).start()
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_one_server_of_a_file_is_passed_on_and_several_have_prefixes(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     entry = {"command": sys.executable, "args": [str(tmp_path / "shop.py")]}

@@ -74,7 +74,7 @@ async def test_several_servers_are_one_with_prefixes(entries: dict[str, Any], re
         assert (await client.read_resource("note://two/it")).text == "note of two"
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_single_server_has_no_prefix_and_is_the_server_itself(entries: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"one": entries["one"]}}))
@@ -85,7 +85,7 @@ async def test_a_single_server_has_no_prefix_and_is_the_server_itself(entries: d
             assert (await client.call_tool("who")).text == "one"
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_server_that_is_away_or_broken_takes_nothing_away_from_the_others(
     entries: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -116,7 +116,7 @@ async def answers_of(url: str, mode: str) -> list[tuple[str, str]]:
         return results + logged
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_an_official_client_gets_from_an_official_server_what_it_gets_without_the_proxy() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mcp.MCPDeprecationWarning)
@@ -330,7 +330,7 @@ async def test_a_process_that_ends_when_it_gets_a_handshake_is_used_without_one(
         assert (upstream.status.state, upstream.status.failures) == ("connected", 0)
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_process_of_both_eras_asks_a_client_of_the_handshake(tmp_path: Path) -> None:
     async def elicit(params: dict[str, Any]) -> dict[str, Any]:
         return {"action": "accept", "content": {"name": params["message"]}}

@@ -199,7 +199,7 @@ async def test_an_upstream_that_is_not_there_is_away_and_found_when_it_comes() -
         server.close()
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_tls_with_a_server_without_it_is_away() -> None:
     async with scripted_server() as scripted:
         upstream = Upstream(scripted.url.replace("http:", "https:"), name="plain")

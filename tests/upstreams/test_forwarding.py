@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.upstreams.conftest import Pair
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_result_passes_without_loss(pair: Pair) -> None:
     async with pair.connect() as client:
         result = await client.call_tool("up_raw")

@@ -112,7 +112,7 @@ async def test_invalid_notifications_are_dropped_and_logged_once(caplog: pytest.
     assert len([record for record in caplog.records if "is dropped" in record.getMessage()]) == 1
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_notifications_without_end_are_bounded() -> None:
     async def work(server: ScriptedServer, message: Message) -> Message:
         del message

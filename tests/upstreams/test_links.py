@@ -255,7 +255,7 @@ async def test_a_renewed_session_is_that_of_all_instances(tmp_path: Path) -> Non
         assert await act(client) == renewed
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_store_that_can_not_be_used_is_an_error_without_details_and_one_line_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,7 +296,7 @@ def contents_of(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_many_sessions_go_on_at_any_instance(tmp_path: Path) -> None:
     clients = 200  # `tests/proxy/test_sessions.py` opens more, all at once
     limits = UpstreamLimits(sessions=2 * clients, sessions_per_caller=2 * clients)
@@ -375,7 +375,7 @@ async def test_a_server_runs_in_several_event_loops_at_once_and_after_each_other
         assert upstream.status.sessions == 0
 
 
-@pytest.mark.slow("Processes start, and some of them hang or are killed.")
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 async def test_a_connection_that_is_being_opened_is_closed_with_the_server() -> None:
     async with scripted_server() as scripted:
         began = asyncio.Event()

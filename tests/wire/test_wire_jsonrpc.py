@@ -118,7 +118,7 @@ async def test_a_bad_batch_is_400(offering: Offering, batch: list[Any]) -> None:
     await peer.works()
 
 
-@pytest.mark.slow("Thousands of calls fill a limit.")
+@pytest.mark.slow("Many calls take half a second or longer.")
 @rules.verifies(rules.J3, rules.THREAT_22)
 async def test_a_batch_is_bounded(offering: Offering) -> None:
     """One body must not start an unlimited number of calls."""

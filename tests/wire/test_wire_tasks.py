@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.record import TaskRecord
 
 pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
-_SLOW = pytest.mark.slow("Thousands of calls fill a limit.")
+_SLOW = pytest.mark.slow("Many calls take half a second or longer.")
 
 URL = "http://127.0.0.1:8000/mcp"
 ALICE, BOB = "kq3vJ8wZ1xP5sT7u", "mB4nY6tR2eW9aQ0z"

@@ -146,8 +146,7 @@ class Subscriptions:
         for task in beginning:
             task.cancel()
         await asyncio.gather(*beginning, return_exceptions=True)
-        for stream in list(self._streams):
-            await stream.aclose()
+        await asyncio.gather(*(stream.aclose() for stream in self._streams))
 
     def include(self, listener: Listener) -> None:
         """Add a listener. What it follows is requested at the next connection."""

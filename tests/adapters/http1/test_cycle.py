@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest
 
 pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
-_SLOW = pytest.mark.slow("Many requests are compared on two ways.")
+_SLOW = pytest.mark.slow("Many requests are sent in two ways, and compared.")
 
 LIMITS = Limits(header_bytes=3000, message_bytes=5000)
 JSON = (("content-type", "application/json"),)
