@@ -48,9 +48,7 @@ def doorman(secret: str) -> Auth | None:
     return Auth(tokens, lists="open" if os.environ["SHOP_LISTS"] == "open" else "closed")
 
 
-link = RedisLink(
-    os.environ["SHOP_REDIS"], prefix=os.environ["SHOP_PREFIX"], timeout=float(os.environ.get("SHOP_TIMEOUT", "0.5"))
-)
+link = RedisLink(os.environ["SHOP_REDIS"], prefix=os.environ["SHOP_PREFIX"], timeout=float(os.environ["SHOP_TIMEOUT"]))
 auth = doorman(os.environ["SHOP_SECRET"])
 if os.environ["SHOP_SESSIONS"] == "signed":
     mcp = MCPServer("Shop", auth=auth, sessions=SignedSessions(revoked=RedisRevocations(link), bus=RedisBus(link)))
