@@ -10,7 +10,10 @@ bin=.venv/bin
 if [ "${CI:-}" != true ]; then exit; fi
 # The code as on other systems and in the newest Python, with an error for each deprecated name: docs/development/platforms.md.
 # python_main.py is never started on Windows.
+checks=()
 for platform in win32 darwin linux; do
     "$bin/mypy" --platform "$platform" --python-version 3.14 --enable-error-code deprecated --no-warn-unreachable \
-        --no-warn-unused-ignores --exclude 'workers/python_main\.py$' --cache-dir ".mypy_cache/$platform" src
+        --no-warn-unused-ignores --exclude 'workers/python_main\.py$' --cache-dir ".mypy_cache/$platform" src &
+    checks+=($!)
 done
+for check in "${checks[@]}"; do wait "$check"; done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
@@ -133,7 +133,7 @@ async def over_stdio(
     env: Mapping[str, str] | None = None,
     capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[StdioWire]:
-    """Start a server, and end it by closing its stdin."""
+    """Start a server; close its stdin and terminate it at the end, because one that has asked may wait a minute."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env=env, limit=_LINE_BYTES
@@ -145,6 +145,8 @@ async def over_stdio(
     finally:
         assert process.stdin is not None
         process.stdin.close()
+        with suppress(ProcessLookupError):  # it has ended
+            process.terminate()
         async with asyncio.timeout(PATIENCE):
             await process.communicate()
 

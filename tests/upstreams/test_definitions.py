@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import count
 from typing import Any
 
@@ -161,6 +162,14 @@ async def test_pages_and_definitions_are_bounded(
     assert "more than 5 pages" in caplog.text
     many = Scripted({"tools/list": {"tools": [tool(f"t{number}") for number in range(100)]}})
     assert await names(many) == [f"t{number}" for number in range(12)]
+
+
+async def test_the_connection_of_a_server_that_nobody_refers_to_is_not_destroyed_at_work(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert await names(Scripted()) == []
+    gc.collect()
+    assert caplog.text == ""  # of asyncio: "Task was destroyed but it is pending!"
 
 
 async def test_the_bytes_of_a_list_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

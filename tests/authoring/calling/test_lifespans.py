@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import subprocess
@@ -399,6 +400,22 @@ def test_the_end_of_an_event_loop_stops_it_and_the_next_one_starts_it_again() ->
     assert shop.notes == ["+database", "-database"]
     asyncio.run(post(shop.mcp))
     assert shop.notes == ["+database", "-database"] * 2
+
+
+def test_the_end_of_an_event_loop_stops_a_server_that_nobody_refers_to() -> None:
+    notes: list[str] = []
+
+    async def use() -> None:
+        shop = Shop()
+        shop.notes = notes
+        shop.add("database")
+        await post(shop.mcp)
+        del shop
+        gc.collect()
+        assert notes == ["+database"]
+
+    asyncio.run(use())
+    assert notes == ["+database", "-database"]
 
 
 async def plain() -> None: ...
