@@ -11,4 +11,5 @@ for (const folder of folders) {
   python.FS.mkdirTree(`/${name}`);
   python.mountNodeFS(`/${name}`, path);
 }
-process.exitCode = await python.runPythonAsync(code);
+// Timers of the tests, such as time limits that did not pass, would keep the process for minutes.
+process.exit(await python.runPythonAsync(code));
