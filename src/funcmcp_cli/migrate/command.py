@@ -82,7 +82,10 @@ def _written(count: int) -> str:
     """Return what was rewritten, and what to do next."""
     if count == 0:
         return "No file was rewritten."
-    return f"Rewrote {_files(count)}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after."
+    return (
+        f"Rewrote {_files(count)}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after. "
+        "A server that another library runs is a command there: 'python old/server.py'."
+    )
 
 
 def _plan(path: Path) -> MigrationPlan:
