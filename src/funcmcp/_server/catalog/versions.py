@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from packaging.version import InvalidVersion, Version
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TypeAlias
+
+    from packaging.version import Version
 
     Order: TypeAlias = tuple[int, Version | str]
 
@@ -32,6 +32,8 @@ _META = "fastmcp"
 
 def order_of(version: str | None) -> Order:
     """Return what versions are compared by; equal versions may be written differently."""
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - few servers have versions
+
     text = version or ""
     try:
         return 1, Version(text.lstrip("v"))
