@@ -11,6 +11,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.background import held
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.endpoints.application_response import ApplicationResponse, Message
     from funcmcp._transports.http.messages import HttpRequest
-
-_running: set[asyncio.Task[Any]] = set()
-"""The tasks that run. The event loop itself does not keep them."""
 
 
 async def called(response: ApplicationResponse, request: HttpRequest) -> HttpResponse:
@@ -34,9 +32,7 @@ async def called(response: ApplicationResponse, request: HttpRequest) -> HttpRes
         RuntimeError: The application ended without a response.
     """
     call = _Call(request)
-    call.task = asyncio.create_task(response.run(_scope(request), call.receive, call.send))
-    _running.add(call.task)
-    call.task.add_done_callback(_running.discard)
+    call.task = held(asyncio.create_task(response.run(_scope(request), call.receive, call.send)))
     start = await call.next_event()
     if start is None:
         failure = call.task.result()
