@@ -10,6 +10,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from funcmcp import __version__
+from funcmcp_cli import VERSION
 from funcmcp_cli.failure import Failure
 
 _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
@@ -138,16 +140,10 @@ def _check_distributions() -> None:
 
     pip installs another version of one of them with a warning only.
     """
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - `python -m` alone needs it
-
-    try:
-        command, library = version("funcmcp"), version("funcmcp-slim")
-    except PackageNotFoundError:  # the library without the command, or an archive of both
-        return
-    if command != library:
+    if __version__ != VERSION:
         raise Failure(
-            f"funcmcp {command} and funcmcp-slim {library} are installed. They need the same version: "
-            f"pip install funcmcp=={library}"
+            f"funcmcp {VERSION} and funcmcp-slim {__version__} are installed. They need the same version: "
+            f"pip install funcmcp=={__version__}"
         )
 
 

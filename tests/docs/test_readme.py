@@ -224,13 +224,13 @@ def test_two_versions_of_the_distributions_are_one_line(python: Path, wheels: Pa
     """pip and uv install such versions if each is named alone."""
     newcomer = Newcomer(python, wheels, tmp_path, tmp_path)
     newcomer.install("pip install funcmcp")
-    [metadata] = python.parent.parent.glob("lib/python*/site-packages/funcmcp-*.dist-info/METADATA")
-    original = metadata.read_text(encoding="utf-8")
-    metadata.write_text(re.sub(r"^Version: .*$", "Version: 0.0.9", original, count=1, flags=re.MULTILINE))
+    [module] = python.parent.parent.glob("lib/python*/site-packages/funcmcp_cli/__init__.py")
+    original = module.read_text(encoding="utf-8")
+    module.write_text(re.sub(r"^VERSION = .*$", 'VERSION = "0.0.9"', original, count=1, flags=re.MULTILINE))
     try:
         shown = newcomer.run("funcmcp --version")
     finally:
-        metadata.write_text(original, encoding="utf-8")
+        module.write_text(original, encoding="utf-8")
     assert shown.returncode == 1
     assert re.fullmatch(
         r"funcmcp 0\.0\.9 and funcmcp-slim (\S+) are installed\. They need the same version: "
