@@ -20,7 +20,7 @@ VERSIONED = {
     Path("distributions/funcmcp/pyproject.toml"): ('version = "{}"\n', '=={}"'),
     Path("src/funcmcp/_version.py"): ('VERSION = "{}"\n',),
     Path("src/funcmcp/__init__.py"): ('__version__ = "{}"\n',),
-    Path("src/funcmcp_cli/__init__.py"): ('VERSION = "{}"\n',),
+    Path("src/funcmcp_cli/main.py"): ('_VERSION = "{}"\n',),
 }
 """The files that contain the version, and the texts around it."""
 

@@ -8,11 +8,19 @@ import io
 import os
 import signal
 import sys
-from typing import NoReturn
+from copy import copy
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
 
 from funcmcp import __version__
-from funcmcp_cli import VERSION
 from funcmcp_cli.failure import Failure
+
+if TYPE_CHECKING:
+    from typer import Typer
+    from typer.models import CommandInfo
+
+_VERSION = "0.1.0"
+"""The version of the distribution funcmcp, which this file is in."""
 
 _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
 """The libraries that the distribution funcmcp requires and funcmcp-slim does not."""
@@ -27,6 +35,30 @@ _SERVERS = {"run", "front", "host", "worker"}
 """Commands whose failures are records if the log is JSON. They end calls in flight at SIGTERM."""
 
 
+_MODULES = {
+    "bundle": "funcmcp_cli.bundle.command",
+    "call": "funcmcp_cli.client_commands",
+    "diff": "funcmcp_cli.diff.command",
+    "discover": "funcmcp_cli.install.discover",
+    "doctor": "funcmcp_cli.commands",
+    "front": "funcmcp_cli.front",
+    "host": "funcmcp_cli.host",
+    "inspect": "funcmcp_cli.client_commands",
+    "install": "funcmcp_cli.install.command",
+    "migrate": "funcmcp_cli.migrate.command",
+    "new": "funcmcp_cli.commands",
+    "pin": "funcmcp_cli.pin",
+    "prompt": "funcmcp_cli.client_commands",
+    "read": "funcmcp_cli.client_commands",
+    "record": "funcmcp_cli.record",
+    "replay": "funcmcp_cli.record",
+    "run": "funcmcp_cli.commands",
+    "skills": "funcmcp_cli.skills",
+    "tasks": "funcmcp_cli.tasks",
+    "worker": "funcmcp_cli.worker",
+}
+"""The modules that add the commands to the app."""
+
 _FULL = {errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
 """The errors of a stream whose disk is full or broken."""
 
@@ -40,23 +72,8 @@ def main() -> None:
         _clean_up_at_signals()
     try:
         _check_distributions()
-        import funcmcp_cli.bundle.command  # noqa: PLC0415 - it adds its command to the app
-        import funcmcp_cli.client_commands  # noqa: PLC0415 - as above
-        import funcmcp_cli.diff.command  # noqa: PLC0415 - as above
-        import funcmcp_cli.front  # noqa: PLC0415 - as above
-        import funcmcp_cli.host  # noqa: PLC0415 - as above
-        import funcmcp_cli.install.command  # noqa: PLC0415 - as above
-        import funcmcp_cli.install.discover  # noqa: PLC0415 - as above
-        import funcmcp_cli.migrate.command  # noqa: PLC0415 - as above
-        import funcmcp_cli.pin  # noqa: PLC0415 - as above
-        import funcmcp_cli.record  # noqa: PLC0415 - as above
-        import funcmcp_cli.skills  # noqa: PLC0415 - as above
-        import funcmcp_cli.tasks  # noqa: PLC0415 - as above
-        import funcmcp_cli.worker  # noqa: F401, PLC0415 - as above
-        from funcmcp_cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
-
         _check_command()
-        app(prog_name="funcmcp")
+        _app()(prog_name="funcmcp")
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library not in _EXTRA_LIBRARIES:
@@ -74,6 +91,25 @@ def main() -> None:
         else:
             write_line(failure, error=True)
         sys.exit(failure.exit_code)
+
+
+def _app() -> Typer:
+    """Return the app with only the command that the user wrote, which starts faster; with all if there is none."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    for module in [_MODULES[name]] if name in _MODULES else _MODULES.values():
+        import_module(module)
+    from funcmcp_cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
+
+    if name not in _MODULES:
+        return app
+    one = copy(app)
+    one.registered_commands = [command for command in app.registered_commands if _name_of(command) == name]
+    one.registered_groups = [group for group in app.registered_groups if group.name == name]
+    return one
+
+
+def _name_of(command: CommandInfo) -> str | None:
+    return command.name or getattr(command.callback, "__name__", None)
 
 
 def _exit_without_output(error: OSError) -> NoReturn:
@@ -140,9 +176,9 @@ def _check_distributions() -> None:
 
     pip installs another version of one of them with a warning only.
     """
-    if __version__ != VERSION:
+    if __version__ != _VERSION:
         raise Failure(
-            f"funcmcp {VERSION} and funcmcp-slim {__version__} are installed. They need the same version: "
+            f"funcmcp {_VERSION} and funcmcp-slim {__version__} are installed. They need the same version: "
             f"pip install funcmcp=={__version__}"
         )
 

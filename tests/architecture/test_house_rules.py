@@ -125,7 +125,7 @@ with suppress(SystemExit):
     main()
 """
     modules = loaded(command)
-    assert "funcmcp_cli.install.command" in modules
+    assert "funcmcp_cli.commands" in modules
     assert not modules & {"funcmcp._serving.composition", "httpx2", "packaging", "uvicorn"}
 
 

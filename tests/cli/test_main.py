@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from funcmcp import __version__
+from funcmcp_cli import main
+from funcmcp_cli.commands import app
 from tests.cli.processes import FUNCMCP, PYTHON, funcmcp
 from tests.patience import PATIENCE
 
@@ -39,6 +42,28 @@ def test_the_version_loads_nothing_heavy() -> None:
     loaded = set(python(code).stdout.split())
     assert "typer" in loaded
     assert not loaded & {"uvicorn", "httpx2", "pydantic", "watchfiles", "rich", "funcmcp._app.mcp_server"}
+
+
+def test_each_command_is_in_the_module_that_is_imported_for_it() -> None:
+    for module in main._MODULES.values():
+        import_module(module)
+    modules = {
+        main._name_of(command): getattr(command.callback, "__module__", "") for command in app.registered_commands
+    }
+    modules |= {group.name: "funcmcp_cli.tasks" for group in app.registered_groups}
+    assert modules == main._MODULES
+
+
+@_SLOW
+def test_a_command_loads_no_other_command() -> None:
+    code = (
+        "import sys; from funcmcp_cli.main import main\n"
+        "sys.argv[1:] = ['pin', '--help']\n"
+        "try: main()\n"
+        "finally: print(*(name for name in sys.modules if name.startswith('funcmcp_cli')))"
+    )
+    loaded = set(python(code).stdout.split()) & set(main._MODULES.values())
+    assert loaded == {"funcmcp_cli.commands", "funcmcp_cli.pin"}
 
 
 @pytest.mark.parametrize("command", ["run", "inspect", "call"])

@@ -224,9 +224,9 @@ def test_two_versions_of_the_distributions_are_one_line(python: Path, wheels: Pa
     """pip and uv install such versions if each is named alone."""
     newcomer = Newcomer(python, wheels, tmp_path, tmp_path)
     newcomer.install("pip install funcmcp")
-    [module] = python.parent.parent.glob("lib/python*/site-packages/funcmcp_cli/__init__.py")
+    [module] = python.parent.parent.glob("lib/python*/site-packages/funcmcp_cli/main.py")
     original = module.read_text(encoding="utf-8")
-    module.write_text(re.sub(r"^VERSION = .*$", 'VERSION = "0.0.9"', original, count=1, flags=re.MULTILINE))
+    module.write_text(re.sub(r"^_VERSION = .*$", '_VERSION = "0.0.9"', original, count=1, flags=re.MULTILINE))
     try:
         shown = newcomer.run("funcmcp --version")
     finally:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import sys
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -145,17 +146,17 @@ async def test_a_storage_that_is_away_fails_in_a_bounded_time_and_is_logged_once
     azurite: Azurite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("STORAGE", azurite.connection_string.replace(str(azurite.blob_port), "9"))
-    away = Storage("STORAGE", "x-1", timeout=0.2)
-    for _ in range(2):
-        with pytest.raises(StoreUnavailableError):
-            async with asyncio.timeout(PATIENCE):
-                await away.read("a")
-    assert await away.receive(QUEUE, 1, 1) == []
+    async with aclosing(Storage("STORAGE", "x-1", timeout=0.2)) as away:
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError):
+                async with asyncio.timeout(PATIENCE):
+                    await away.read("a")
+        monkeypatch.setattr(away, "_timeout", PATIENCE)
+        assert await away.receive(QUEUE, 1, 1) == []
     messages = [record.message for record in caplog.records if record.name == "funcmcp"]
     assert len(messages) == 2
     assert messages[0].startswith("The task store in Azure Storage fails (TimeoutError).")
     assert messages[1] == "Azure Storage is back."
-    await away.aclose()
 
 
 async def test_missing_settings_are_in_the_log(

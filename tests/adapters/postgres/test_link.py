@@ -71,6 +71,7 @@ async def test_a_step_that_takes_too_long_fails_and_others_have_other_connection
     with pytest.raises(StoreUnavailableError) as refused:
         await link.do(lambda connection: value(connection, "SELECT pg_sleep(100)"))
     assert refused.value.nothing_written is False
+    link.timeout = PATIENCE
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'")
     await asyncio.sleep(link._paused_until - monotonic() + 0.01)

@@ -561,7 +561,7 @@ async def test_an_instance_that_can_not_announce_itself_does_not_take_itself_for
 @pytest.mark.parametrize("fault", ["stop", "kill", "pause"])
 async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str) -> None:
     with redis_server() as server:
-        links = [RedisLink(server.url, timeout=0.5) for _ in range(2)]
+        links = [RedisLink(server.url) for _ in range(2)]
         sessions, bus = RedisSessions(links[0]), RedisBus(links[1])
         heard = Heard(bus)
         await bus.ready()
@@ -589,6 +589,8 @@ async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str
             return not bus.connected
 
         await in_time(is_noticed)
+        for link in links:
+            link.timeout = PATIENCE
         if fault == "pause":
             server.resume()
         else:

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -531,7 +532,8 @@ async def test_while_redis_is_away_everything_fails_in_a_bounded_time_and_works_
 ) -> None:
     monkeypatch.setattr(tasks, "_WAIT", 0.1)
     with redis_server() as server:
-        store = RedisTasks(RedisLink(server.url, timeout=1.0))
+        link = RedisLink(server.url, timeout=PATIENCE)  # a server that has ended refuses connections at once
+        store = RedisTasks(link)
         first, second = new_task(), new_task()
         await store.create(first)
         claim = await claim_one(store)
@@ -549,7 +551,7 @@ async def test_while_redis_is_away_everything_fails_in_a_bounded_time_and_works_
                 with pytest.raises(StoreUnavailableError):
                     await step
         server.start()
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(link._paused_until - monotonic() + 0.01)
         assert await store.read(second.key) is None
         assert await store.renew(claim)
         assert await store.finish(claim, RESULT)
