@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from funcmcp import __version__
+from funcmcp._objects.background import hold_until_done
 from funcmcp._text.listing import some_of
 from funcmcp_cli.output import below_here, write_line, write_note
 from funcmcp_cli.program_options import ProgramOptions  # noqa: TC001 - with_options reads the types
@@ -585,9 +586,7 @@ def _announce(
     if runtime.keeps_sessions:
         write_note("Sessions are kept in memory and end with this process.")
     if in_this_process:
-        task = asyncio.get_running_loop().create_task(_warn_of_faults(server))
-        _background.add(task)
-        task.add_done_callback(_background.discard)
+        hold_until_done(asyncio.get_running_loop().create_task(_warn_of_faults(server)))
     else:
         asyncio.run(_warn_of_faults(server))
 
@@ -611,5 +610,3 @@ async def _warn_of_faults(server: MCPServer) -> None:
 
 _SHOWN_FILES = 3
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on
-_background: set[asyncio.Task[None]] = set()
-"""Tasks that run. asyncio itself holds only weak references to tasks."""

@@ -36,28 +36,28 @@ _SERVERS = {"run", "front", "host", "worker"}
 
 
 _MODULES = {
-    "bundle": "funcmcp_cli.bundle.command",
-    "call": "funcmcp_cli.client_commands",
-    "diff": "funcmcp_cli.diff.command",
-    "discover": "funcmcp_cli.install.discover",
+    "new": "funcmcp_cli.commands",
     "doctor": "funcmcp_cli.commands",
+    "run": "funcmcp_cli.commands",
+    "bundle": "funcmcp_cli.bundle.command",
+    "inspect": "funcmcp_cli.client_commands",
+    "call": "funcmcp_cli.client_commands",
+    "read": "funcmcp_cli.client_commands",
+    "prompt": "funcmcp_cli.client_commands",
+    "diff": "funcmcp_cli.diff.command",
     "front": "funcmcp_cli.front",
     "host": "funcmcp_cli.host",
-    "inspect": "funcmcp_cli.client_commands",
     "install": "funcmcp_cli.install.command",
+    "discover": "funcmcp_cli.install.discover",
     "migrate": "funcmcp_cli.migrate.command",
-    "new": "funcmcp_cli.commands",
     "pin": "funcmcp_cli.pin",
-    "prompt": "funcmcp_cli.client_commands",
-    "read": "funcmcp_cli.client_commands",
     "record": "funcmcp_cli.record",
     "replay": "funcmcp_cli.record",
-    "run": "funcmcp_cli.commands",
     "skills": "funcmcp_cli.skills",
     "tasks": "funcmcp_cli.tasks",
     "worker": "funcmcp_cli.worker",
 }
-"""The modules that add the commands to the app."""
+"""The modules that add the commands to the app, in the order of the help."""
 
 _FULL = {errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC}
 """The errors of a stream whose disk is full or broken."""
@@ -95,17 +95,16 @@ def main() -> None:
 
 def _app() -> Typer:
     """Return the app with only the command that the user wrote, which starts faster; with all if there is none."""
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
-    for module in [_MODULES[name]] if name in _MODULES else _MODULES.values():
-        import_module(module)
+    names = (_MODULES.keys() & sys.argv[1:2]) or _MODULES.keys()
+    for name, module in _MODULES.items():
+        if name in names:
+            import_module(module)
     from funcmcp_cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 
-    if name not in _MODULES:
-        return app
-    one = copy(app)
-    one.registered_commands = [command for command in app.registered_commands if _name_of(command) == name]
-    one.registered_groups = [group for group in app.registered_groups if group.name == name]
-    return one
+    narrowed = copy(app)
+    narrowed.registered_commands = [command for command in app.registered_commands if _name_of(command) in names]
+    narrowed.registered_groups = [group for group in app.registered_groups if group.name in names]
+    return narrowed
 
 
 def _name_of(command: CommandInfo) -> str | None:

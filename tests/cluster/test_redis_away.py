@@ -74,26 +74,27 @@ def assert_refused(response: httpx2.Response, request_id: int | None) -> None:
     assert body.get("id") == request_id
 
 
-async def is_well(caller: Caller, url: str, until: float) -> None:
-    """Call until it is answered; whatever is said before must be that it is not possible now."""
-    while True:
-        response = await caller.post(url, caller.request("tools/call", name="add", arguments={"a": 1, "b": 2}))
-        if response.status_code == 200:
-            assert text_of(response.json()) == "3"
-            return
-        assert_refused(response, response.json()["id"])
+async def until_answered(caller: Caller, url: str, request: dict[str, Any], until: float) -> httpx2.Response:
+    """Send a request until it is answered; whatever is said before must be that it is not possible now."""
+    while (response := await caller.post(url, request)).status_code != 200:
+        assert_refused(response, request["id"])
         assert monotonic() < until
         await asyncio.sleep(0.05)
+    return response
+
+
+async def is_well(caller: Caller, url: str, until: float) -> None:
+    """Call until it is answered."""
+    response = await until_answered(
+        caller, url, caller.request("tools/call", name="add", arguments={"a": 1, "b": 2}), until
+    )
+    assert text_of(response.json()) == "3"
 
 
 async def begin(caller: Caller, url: str) -> None:
     """Begin a session as soon as it is possible: an instance may still hear of what the test before did to Redis."""
-    until = monotonic() + PATIENCE
     request = {"id": 0, "method": "initialize", "params": INITIALIZE}
-    while (response := await caller.post(url, request)).status_code != 200:
-        assert_refused(response, 0)
-        assert monotonic() < until
-        await asyncio.sleep(0.05)
+    response = await until_answered(caller, url, request, monotonic() + PATIENCE)
     caller.session = {"mcp-session-id": response.headers["mcp-session-id"]}
 
 

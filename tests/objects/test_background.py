@@ -4,7 +4,7 @@ import asyncio
 import gc
 import weakref
 
-from funcmcp._objects.background import held
+from funcmcp._objects.background import hold_until_done
 
 
 class Owner:
@@ -13,7 +13,7 @@ class Owner:
     def __init__(self, ended: list[str]) -> None:
         self.ended = ended
         self.event = asyncio.Event()
-        self.task = held(asyncio.create_task(self.run()))
+        self.task = hold_until_done(asyncio.create_task(self.run()))
 
     async def run(self) -> None:
         try:
@@ -39,7 +39,7 @@ async def test_a_task_that_is_done_is_held_no_longer() -> None:
     async def answer() -> int:
         return 1
 
-    task = held(asyncio.create_task(answer()))
+    task = hold_until_done(asyncio.create_task(answer()))
     assert await task == 1
     await asyncio.sleep(0)
     reference = weakref.ref(task)

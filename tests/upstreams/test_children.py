@@ -137,7 +137,7 @@ async def test_a_process_that_a_killed_wrapper_has_left_ends_before_the_next_sta
 @_SLOW
 @posix_only
 async def test_each_call_has_one_answer_while_the_process_is_killed() -> None:
-    kills = 300
+    kills = 1000
     mcp, _ = counting()
     answers: list[str] = []
     async with Client(mcp, revision="2025-11-25") as client:

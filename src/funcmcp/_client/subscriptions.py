@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._client.errors import RequestTimeoutError
 from funcmcp._client.notifications import LIST_CHANGES, Change, change_of
 from funcmcp._client.standing_stream import delay_seconds
-from funcmcp._objects.background import held
+from funcmcp._objects.background import hold_until_done
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.envelope import SUBSCRIPTION_ID
@@ -137,7 +137,7 @@ class Subscriptions:
         ):
             self._open_stream()
         if self._kinds() or self._uris():
-            task = held(asyncio.create_task(self._follow_in_background(), context=Context()))
+            task = hold_until_done(asyncio.create_task(self._follow_in_background(), context=Context()))
             self._beginning.add(task)
             task.add_done_callback(self._beginning.discard)
 
@@ -280,7 +280,7 @@ class _ListenStream:
         self._on_gap = on_gap
         self._request_id = 0
         self._acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.task: asyncio.Task[None] = held(asyncio.create_task(self._run(), context=Context()))
+        self.task: asyncio.Task[None] = hold_until_done(asyncio.create_task(self._run(), context=Context()))
 
     @property
     def is_open(self) -> bool:

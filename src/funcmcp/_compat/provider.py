@@ -19,6 +19,7 @@ from funcmcp._compat.components import Resource, ResourceTemplate
 from funcmcp._compat.transforms import native_transforms
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.public_names import public
+from funcmcp._server.catalog.versions import order_of
 from funcmcp._server.catalog.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -409,8 +410,6 @@ def newest(components: Iterable[Any], version: Any) -> Any:
         components: The components.
         version: A ``VersionSpec``, whose method ``matches`` says which versions are allowed; None for all.
     """
-    from funcmcp._server.catalog.versions import order_of  # noqa: PLC0415 - loads the package `packaging`
-
     matching = [item for item in components if not version or version.matches(item.version)]
     if not matching:
         return None

@@ -7,6 +7,7 @@ from functools import total_ordering
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._objects.public_names import public
+from funcmcp._server.catalog.versions import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,8 +29,6 @@ class VersionKey:
     __slots__ = ("_order", "_version")
 
     def __init__(self, version: str | None) -> None:
-        from funcmcp._server.catalog.versions import order_of  # noqa: PLC0415 - few servers have versions
-
         self._version = version
         self._order: Order = (0, "") if version is None else order_of(version)
 

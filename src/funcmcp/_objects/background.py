@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_held: set[Task[Any]] = set()
+_running: set[Task[Any]] = set()
 
 
-def held(task: Task[T]) -> Task[T]:
-    """Return *task*, which is held until it is done."""
-    _held.add(task)
-    task.add_done_callback(_held.discard)
+def hold_until_done(task: Task[T]) -> Task[T]:
+    """Hold *task* until it is done, and return it."""
+    _running.add(task)
+    task.add_done_callback(_running.discard)
     return task

@@ -9,6 +9,7 @@ from funcmcp._authoring.features.registration_checks import feature_name
 from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._server.catalog.transformed import Transform
+from funcmcp._server.catalog.versions import order_of
 from funcmcp._server.catalog.visibility import KINDS, kind_of, visibility_rule
 
 if TYPE_CHECKING:
@@ -143,8 +144,6 @@ class VersionFilter(Transform):
     def __init__(
         self, *, version_gte: str | None = None, version_lt: str | None = None, include_unversioned: bool = True
     ) -> None:
-        from funcmcp._server.catalog.versions import order_of  # noqa: PLC0415 - few servers have versions
-
         if version_gte is None and version_lt is None:
             raise ValueError("VersionFilter needs version_gte=, version_lt= or both.")
         self._order_of = order_of

@@ -11,7 +11,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._objects.background import held
+from funcmcp._objects.background import hold_until_done
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def called(response: ApplicationResponse, request: HttpRequest) -> HttpRes
         RuntimeError: The application ended without a response.
     """
     call = _Call(request)
-    call.task = held(asyncio.create_task(response.run(_scope(request), call.receive, call.send)))
+    call.task = hold_until_done(asyncio.create_task(response.run(_scope(request), call.receive, call.send)))
     start = await call.next_event()
     if start is None:
         failure = call.task.result()

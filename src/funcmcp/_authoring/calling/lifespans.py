@@ -23,7 +23,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from funcmcp._objects.background import held
+from funcmcp._objects.background import hold_until_done
 from funcmcp._server.log import types_and_texts
 from funcmcp._server.run import is_failure
 
@@ -272,7 +272,7 @@ class _OpenLifespans:
         if self.started is None:
             self._stop = asyncio.Event()
             self.started = asyncio.get_running_loop().create_future()
-            self._task = held(asyncio.create_task(self._run(self.started, self._stop)))
+            self._task = hold_until_done(asyncio.create_task(self._run(self.started, self._stop)))
         started = self.started
         await asyncio.wait([started])  # a user that stops waiting must not cancel the start for the others
         started.result()

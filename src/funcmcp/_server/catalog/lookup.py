@@ -12,6 +12,7 @@ from funcmcp._protocol.errors import InvalidParams, ResourceNotFound, UnknownFea
 from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.calls.route import NO_VALUES
 from funcmcp._server.catalog.features import Resource
+from funcmcp._server.catalog.versions import requested_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,8 +144,6 @@ class Lookup:
 
 def in_version(registry: Registry[F], feature: F, params: Mapping[str, Any]) -> F | None:
     """Return a feature in the version that a request names; the newest one, which is *feature*, if it names none."""
-    from funcmcp._server.catalog.versions import requested_version  # noqa: PLC0415 - few servers have versions
-
     version = requested_version(params)
     return feature if version is None else registry.in_version(feature.key, version)
 

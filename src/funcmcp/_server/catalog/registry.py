@@ -11,6 +11,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from funcmcp._objects.public_names import public
+from funcmcp._server.catalog.versions import newest_first, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -83,8 +84,6 @@ class Registry(Generic[F]):
 
     def in_version(self, key: str, version: str) -> F | None:
         """Return the visible feature of a key in a version; None if there is none."""
-        from funcmcp._server.catalog.versions import order_of  # noqa: PLC0415 - few servers have versions
-
         order = order_of(version)
         for feature in self._versions.get(key, ()):
             if order_of(feature.version) == order and (key, feature.version) in self._visible:
@@ -110,8 +109,6 @@ class Registry(Generic[F]):
         self._keys[normalized_key] = feature.key
         self._all[feature.key, feature.version] = feature
         if feature.version is not None:
-            from funcmcp._server.catalog.versions import newest_first  # noqa: PLC0415 - as above
-
             self._versions[feature.key] = newest_first([*self._versions.get(feature.key, ()), feature])
         if not self.is_visible(feature):
             self._notify_hidden(feature, 1)

@@ -14,6 +14,7 @@ from funcmcp._protocol.errors import ResourceNotFound, UnknownFeature
 from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.calls.route import NO_VALUES, READS, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.features import ExtensionMethod, Prompt, Resource, ResourceTemplate, Skill, Tool
+from funcmcp._server.catalog.versions import order_of, requested_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,8 +114,6 @@ def _named_by(routed: RoutedRequest) -> tuple[type, str] | None:
 
 def _in_version(features: Iterable[Any], routed: RoutedRequest) -> Iterator[Any]:
     """Yield the features in the version that a request names, or all of them if it names none."""
-    from funcmcp._server.catalog.versions import order_of, requested_version  # noqa: PLC0415 - few servers have versions
-
     version = requested_version(routed.request.params)
     for feature in features:
         if version is None or feature.version is None or order_of(feature.version) == order_of(version):
