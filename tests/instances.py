@@ -25,16 +25,23 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 
 
 class Events:
-    """An event stream that is read as it comes."""
+    """An event stream that is read as it comes.
+
+    Attributes:
+        response: The response.
+        last_id: The id of the last event, or an empty string.
+        patience: The seconds for which a message may take, though the server sends pings.
+    """
 
     def __init__(self, response: httpx2.Response) -> None:
         self.response = response
         self.last_id = ""
+        self.patience: float = PATIENCE
         self._lines = response.aiter_lines()
 
     async def message(self) -> dict[str, Any] | None:
-        """Return the next message, or None at the end of the stream."""
-        async with asyncio.timeout(PATIENCE):
+        """Return the next message, or None at the end of the stream; raise TimeoutError if none comes."""
+        async with asyncio.timeout(self.patience):
             async for line in self._lines:
                 if line.startswith("id: "):
                     self.last_id = line[4:]

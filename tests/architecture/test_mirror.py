@@ -87,7 +87,6 @@ EXCEPTIONS = {
     "src/funcmcp/_client/http_messages.py": "tests/client/test_http_exchange",
     "src/funcmcp/_upstreams/link_changes.py": "tests/upstreams/test_subscriptions",
     "src/funcmcp/_upstreams/metadata.py": "tests/upstreams/test_forwarding",
-    "src/funcmcp/_upstreams/questions.py": "tests/upstreams/test_forwarding and test_hostile_messages",
     "src/funcmcp/_upstreams/running.py": "tests/upstreams/test_hostile_messages",
     "src/funcmcp/_upstreams/upstream_request.py": "tests/upstreams/test_forwarding",
     "src/funcmcp/_upstreams/limits.py": "tests/upstreams/test_status",

@@ -26,11 +26,9 @@ export class Player {
     };
   }
 
-  // Where messages come in one piece, the SDKs drop what they have of progress once they have read the answer behind
-  // it. What has arrived is noted before they see it there.
-  tap(transport, kind) {
-    this.taps = kind !== "http";
-    if (!this.taps) return;
+  // If progress and the answer behind it come in one piece, the SDKs read the answer and drop the progress. What has
+  // arrived is noted before they see it.
+  tap(transport) {
     const onmessage = transport.onmessage;
     transport.onmessage = (message, extra) => {
       if (message.method === "notifications/progress") this.progressed(message.params);
@@ -91,10 +89,8 @@ export class Player {
   }
 
   tool(params) {
-    const options = {
-      onprogress: (report) => this.taps || this.progressed(report),
-      signal: this.current.abort.signal,
-    };
+    // A function for progress makes the SDKs ask for it.
+    const options = { onprogress: () => {}, signal: this.current.abort.signal };
     const meta = this.sdk.perRequest() ? { _meta: { "io.modelcontextprotocol/logLevel": "debug" } } : {};
     return this.sdk.call({ ...params, ...meta }, options);
   }

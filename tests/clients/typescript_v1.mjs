@@ -40,7 +40,7 @@ transport.setProtocolVersion = (version) => {
   setProtocolVersion?.(version);
 };
 await client.connect(transport);
-player.tap(transport, target.transport);
+player.tap(transport);
 const { tools } = await client.listTools();
 const calls = await player.play(JSON.parse(plan));
 await transport.terminateSession?.();

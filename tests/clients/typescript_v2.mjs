@@ -37,7 +37,7 @@ for (const method of ["elicitation/create", "sampling/createMessage", "roots/lis
 const target = JSON.parse(told);
 const transport = makeTransport(target);
 await client.connect(transport);
-player.tap(transport, target.transport);
+player.tap(transport);
 const { tools } = await client.listTools();
 const calls = await player.play(JSON.parse(plan));
 const revision = client.getNegotiatedProtocolVersion();

@@ -49,6 +49,8 @@ GRACE = 4.0
 """Seconds for which a fault explains failures after it is over."""
 
 PATIENCE = 15.0
+"""Seconds for which a scenario waits. A fault may have lost what it waits for, such as a cancellation."""
+
 WARM_UP = 0.25
 """The part of the time after which memory must not grow any more."""
 
@@ -237,6 +239,7 @@ class Soak:
         async with AsyncExitStack() as stack:
             async with self.excusing(instance):
                 events = await stack.enter_async_context(caller.stream(instance.url, message, **headers))
+                events.patience = PATIENCE
             self.check(instance, since, events.response, 200)
             yield events, instance
 

@@ -180,7 +180,8 @@ def test_an_app_reaches_neither_the_page_nor_other_servers(browser: Browser) -> 
                     seen.text = await body.innerText();
                     seen.height = await page.locator("iframe").getAttribute("height");
                     await body.click(); // the app leaves the frame
-                    await page.waitForTimeout(1000);
+                    await body.getByText("questions:").waitFor({ state: "detached" });
+                    await page.waitForTimeout(500); // for a request that must not come
                 }
                 seen.left = await page.frameLocator("iframe").locator("body").innerText();
                 return { ...seen, url: page.url(), title: await page.title() };

@@ -10,7 +10,7 @@ import gzip
 import itertools
 import json
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,7 +135,7 @@ PLAN = {
     "links": tool("all_get-resource-links", {"count": 2}),
     "embedded": tool("all_get-resource-reference", {"resourceType": "Blob", "resourceId": 7}),
     "progress": tool("all_trigger-long-running-operation", {"duration": 0.2, "steps": 4}),
-    "roots": Step("tools/call", {"name": "all_get-roots-list", "arguments": {}}, {"roots/list": ROOTS}),
+    "roots": tool("all_get-roots-list"),
     "sampled": Step(
         "tools/call",
         {"name": "all_trigger-sampling-request", "arguments": {"prompt": "Where?"}},
@@ -195,6 +195,11 @@ class Session:
         assert call.result is not None, call.error
         return call.result
 
+    def question(self, name: str) -> dict[str, Any]:
+        """Return the only question of a step, beside those for roots, which have no params."""
+        (params,) = filter(None, self.calls[name].questions)
+        return params
+
     def text(self, name: str) -> str:
         """Return the first text of a tool's result."""
         text: str = next(block["text"] for block in self.result(name)["content"] if block["type"] == "text")
@@ -207,8 +212,10 @@ def way_id(way: tuple[str, Player]) -> str:
 
 @pytest.fixture(scope="module", params=WAYS, ids=way_id)
 def session(request: pytest.FixtureRequest, proxies: dict[str, Served]) -> Session:
+    """What each client did. The server asks for roots at any time, so every step answers that question."""
     transport, player = request.param
-    played = player.play(Target("http", proxies[transport].url), list(PLAN.values()))
+    steps = [replace(step, answers={"roots/list": ROOTS, **step.answers}) for step in PLAN.values()]
+    played = player.play(Target("http", proxies[transport].url), steps)
     assert played.revision == player.revision
     return Session(player, played.tools, dict(zip(PLAN, played.calls, strict=True)))
 
@@ -237,9 +244,7 @@ def test_links_lead_to_resources_of_the_proxy(session: Session) -> None:
 
 
 def test_progress_arrives_in_its_order_before_the_result(session: Session) -> None:
-    """The server asks for roots at any time, and some clients report such a round as progress without a total."""
-    reports = [report for report in session.calls["progress"].progress if "total" in report]
-    progress = [(report["progress"], report["total"]) for report in reports]
+    progress = [(report["progress"], report["total"]) for report in session.calls["progress"].progress]
     assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -248,7 +253,7 @@ def test_the_server_learns_the_roots_of_the_client(session: Session) -> None:
 
 
 def test_the_model_of_the_client_answers_the_server(session: Session) -> None:
-    (question,) = session.calls["sampled"].questions
+    question = session.question("sampled")
     assert question["systemPrompt"] == "You are a helpful test server."
     assert question["messages"][0]["content"]["text"] == "Resource trigger-sampling-request context: Where?"
     answer = json.loads(session.text("sampled").partition("\n")[2])
@@ -256,7 +261,7 @@ def test_the_model_of_the_client_answers_the_server(session: Session) -> None:
 
 
 def test_the_user_of_the_client_answers_the_server(session: Session) -> None:
-    (question,) = session.calls["form"].questions
+    question = session.question("form")
     assert len(question["requestedSchema"]["properties"]) == 13
     texts = [block["text"] for block in session.result("form")["content"]]
     assert texts[1] == "User inputs:\n- Name: Ada\n- Favorite Integer: 7"

@@ -4,82 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp import MCPServer
 from funcmcp.client import Client
-from funcmcp.state import MemorySessions
-from funcmcp.upstreams import Upstream
+from tests.upstreams.scripted_transport import FORM, HANDSHAKE, PER_REQUEST, proxy_of, text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    Message = dict[str, Any]
-    Work = Callable[["ScriptedServer", Message], Awaitable[Message]]
-
-HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
-FORM = {"message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
-
-
-class ScriptedServer:
-    """A transport to a server of 2025-11-25 whose only tool is a function of the test.
-
-    Args:
-        work: Answers a call. It may send messages first.
-    """
-
-    is_http = False
-    session_id: str | None = None
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._receive: Callable[[Message], Awaitable[None]]
-        self.answers: asyncio.Queue[Message] = asyncio.Queue()
-
-    async def connect(self, receive: Callable[[Message], Awaitable[None]]) -> None:
-        self._receive = receive
-
-    async def request(self, message: Message, headers: Mapping[str, str]) -> Message:
-        del headers
-        results: dict[str, Any] = {
-            "initialize": {"protocolVersion": HANDSHAKE, "capabilities": {"tools": {}}, "serverInfo": {"name": "x"}},
-            "tools/list": {"tools": [{"name": "act", "inputSchema": {"type": "object"}}]},
-        }
-        method = message["method"]
-        if method == "tools/call":
-            result = await self._work(self, message)
-        elif method in results:
-            result = results[method]
-        else:
-            return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "Method not found"}}
-        return {"jsonrpc": "2.0", "id": message["id"], "result": result}
-
-    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
-        del headers
-        if "method" not in message:
-            self.answers.put_nowait(message)
-
-    async def aclose(self) -> None:
-        """Do nothing."""
-
-    async def push(self, method: str, params: Any, request_id: Any = None) -> None:
-        """Send a message, as a reader that belongs to no request does."""
-        message: Message = {"jsonrpc": "2.0", "method": method, "params": params}
-        if request_id is not None:
-            message["id"] = request_id
-        await asyncio.create_task(self._receive(message))  # type: ignore[arg-type]
-
-
-def text(value: object) -> Message:
-    return {"content": [{"type": "text", "text": str(value)}]}
-
-
-def proxy_of(work: Work) -> MCPServer:
-    proxy = MCPServer("Proxy", sessions=MemorySessions())
-    proxy.mount(Upstream(ScriptedServer(work)), prefix="up")
-    return proxy
+    from tests.upstreams.scripted_transport import Message, ScriptedServer
 
 
 async def test_invalid_notifications_are_dropped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:

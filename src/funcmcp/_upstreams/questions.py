@@ -254,7 +254,7 @@ class HeldCall:
         Args:
             context: The request of the client in this round.
         """
-        self._request.context = context
+        self._request.resume(context)
         while not self.task.done():
             self._changed.clear()
             if self._questions:
@@ -264,6 +264,7 @@ class HeldCall:
                     self._questions.pop(key, None)
                     self._settle(key, answer)
             await self._changed.wait()
+        await self._request.flush()
         return self.task.result()
 
     async def _collect(self) -> None:
@@ -276,7 +277,7 @@ class HeldCall:
 
     def pause(self) -> None:
         """Send nothing to the client until the next round."""
-        self._request.context = None
+        self._request.pause()
 
     def cancel(self) -> None:
         """Cancel the request at the upstream."""

@@ -15,6 +15,9 @@ A notification from a response stream is passed on before the stream is read fur
 slows its upstream down. A reader that serves several requests does not wait: its notifications are queued for each
 request, and the oldest is dropped if there are too many. In both cases they keep their order and come before the
 answer.
+
+A client of 2026-07-28 that is asked sends its request again with the answers. What the upstream sends in between is
+queued for the next round, up to a limit.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from funcmcp._protocol.codec import encode
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._protocol.objects import number_of
 from funcmcp._server.log import quote
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
 _MAX_QUEUED = 200
 """Notifications of one request that wait for its client."""
 
+_MAX_PAUSED_BYTES = 65_536
+"""Bytes of JSON of those that wait for the next round of the client."""
+
 _PROGRESS = "notifications/progress"
 _LOG = "notifications/message"
 _ELICITED = "notifications/elicitation/complete"
@@ -51,22 +58,36 @@ class RunningRequest:
     """A request of a client that runs at an upstream.
 
     Attributes:
-        context: The request of the client. None while no request of the client waits for the result.
+        context: The request of the client, in its last round. None after the end.
+        is_paused: Whether the client gets nothing until its next round.
         token: The progress token at the upstream. None if the client did not ask for progress.
         ask: Returns the answer of the client to a question that the upstream asks for the request.
         asking: The tasks that wait for answers of the client.
         missing: The capabilities that the client lacks for questions of the upstream, which were refused.
     """
 
-    __slots__ = ("_last_progress", "_queue", "_sender", "ask", "asking", "context", "missing", "token")
+    __slots__ = (
+        "_last_progress",
+        "_paused_bytes",
+        "_queue",
+        "_sender",
+        "ask",
+        "asking",
+        "context",
+        "is_paused",
+        "missing",
+        "token",
+    )
 
     def __init__(self, context: RequestContext, token: int | None, ask: Ask) -> None:
         self.context: RequestContext | None = context
+        self.is_paused = False
         self.token = token
         self.ask = ask
         self.asking: set[asyncio.Task[Any]] = set()
         self.missing: dict[str, Any] = {}
         self._last_progress = -math.inf
+        self._paused_bytes = 0
         self._queue: deque[tuple[str, dict[str, Any]]] | None = None
         self._sender: asyncio.Task[None] | None = None
 
@@ -79,13 +100,12 @@ class RunningRequest:
         return with_end_to_end_meta(params)
 
     def _progress_of(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the params of progress that is higher than before, with the token of the client."""
+        """Return the params of progress that is higher than before."""
         progress = params.get("progress")
-        if self.context is None or not is_number(progress) or progress <= self._last_progress:
+        if not is_number(progress) or progress <= self._last_progress:
             return None
         self._last_progress = progress
         shown = with_end_to_end_meta(params)
-        shown["progressToken"] = self.context.meta.get("progressToken")
         if not is_number(shown.get("total", 0)):
             del shown["total"]
         if not isinstance(shown.get("message", ""), str):
@@ -95,18 +115,36 @@ class RunningRequest:
     async def send(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification to the client, after those in the queue."""
         await self.flush()
-        if self.context is not None:
-            await self.context.notify(method, params)
+        if self.is_paused:
+            self.queue(method, params)
+        else:
+            await self._send(method, params)
 
     def queue(self, method: str, params: dict[str, Any]) -> bool:
-        """Send a notification without waiting for the client. Return False if an older one is dropped for it."""
+        """Send a notification without waiting for the client. Return False if it, or an older one, is dropped."""
         if self._queue is None:
             self._queue = deque(maxlen=_MAX_QUEUED)
         has_room = len(self._queue) < _MAX_QUEUED
+        if self.is_paused:
+            size = len(encode(params))
+            if self._paused_bytes + size > _MAX_PAUSED_BYTES:
+                return False
+            self._paused_bytes += size
         self._queue.append((method, params))
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send_queued(self._queue))
+        self._begin_sending(self._queue)
         return has_room
+
+    def pause(self) -> None:
+        """Keep what comes until the next round of the client."""
+        self.is_paused = True
+        self._paused_bytes = 0
+
+    def resume(self, context: RequestContext) -> None:
+        """Send what has come since `pause`, and what comes from now on, in another round."""
+        self.context = context
+        self.is_paused = False
+        if self._queue:
+            self._begin_sending(self._queue)
 
     @property
     def has_queue(self) -> bool:
@@ -126,11 +164,25 @@ class RunningRequest:
         for task in self.asking:
             task.cancel()
 
+    def _begin_sending(self, queue: deque[tuple[str, dict[str, Any]]]) -> None:
+        if not self.is_paused and (self._sender is None or self._sender.done()):
+            self._sender = asyncio.create_task(self._send_queued(queue))
+
     async def _send_queued(self, queue: deque[tuple[str, dict[str, Any]]]) -> None:
-        while queue:
-            method, params = queue.popleft()
-            if self.context is not None:
-                await self.context.notify(method, params)
+        while queue and not self.is_paused:
+            await self._send(*queue.popleft())
+
+    async def _send(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification to the client, progress with the token of the client's round."""
+        context = self.context
+        if context is None:
+            return
+        if method == _PROGRESS:
+            token = context.meta.get("progressToken")
+            if token is None and context.task_id is None:
+                return  # the client asks for progress in another round only
+            params = {**params, "progressToken": token}
+        await context.notify(method, params)
 
 
 class RunningRequests:
@@ -221,10 +273,10 @@ class RunningRequests:
         if request is None or shown is None:
             self._lines.write("%s: a %s that belongs to no request, or is invalid, is dropped.", self._name, method)
             return None
-        if self._by_task.get(asyncio.current_task()) is request:
+        if self._by_task.get(asyncio.current_task()) is request and not request.is_paused:
             return request.send(method, shown)
         if not request.queue(method, shown):
-            self._lines.write("%s: a client reads slowly, and notifications are dropped.", self._name)
+            self._lines.write("%s: a client reads or answers slowly, and notifications are dropped.", self._name)
         return None
 
     def refused(self, method: object, reason: str) -> None:
