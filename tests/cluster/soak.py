@@ -188,9 +188,9 @@ class Soak:
         return Caller(self.http, self.tokens.headers(name or random.choice(PRINCIPALS)))
 
     @asynccontextmanager
-    async def excusing(self, *instances: Instance) -> AsyncIterator[None]:
-        """Tell failures that a fault of these instances explains from others."""
-        since = monotonic()
+    async def excusing(self, *instances: Instance, since: float | None = None) -> AsyncIterator[None]:
+        """Tell failures that a fault of these instances explains from others, since a time or since now."""
+        since = monotonic() if since is None else since
         try:
             yield
         except (httpx2.TransportError, TimeoutError) as error:
@@ -318,8 +318,12 @@ async def single_requests(soak: Soak) -> None:
 
 
 async def resumed_stream(soak: Soak) -> None:
-    """Read the stream of a call that breaks off, the rest at an instance by chance."""
+    """Read the stream of a call that breaks off, the rest at an instance by chance.
+
+    The call ends with its instance, so a fault since its beginning explains that the rest does not come.
+    """
     numbers, result = [], ""
+    begun = monotonic()
     async with soak.session() as caller:
         request = caller.request("tools/call", name="count", arguments={"to": 8})
         async with soak.stream(caller, request) as (events, owner):
@@ -327,13 +331,16 @@ async def resumed_stream(soak: Soak) -> None:
                 while (message := await events.message()) is not None:
                     numbers.append(message["params"]["data"])
             last = events.last_id
-        async with soak.stream(caller, last_event_id=last) as (events, reader), soak.excusing(owner, reader):
+        async with (
+            soak.stream(caller, last_event_id=last) as (events, reader),
+            soak.excusing(owner, reader, since=begun),
+        ):
             while not result and (message := await events.message()) is not None:
                 if "result" in message:
                     result = text_of(message)
                 else:
                     numbers.append(message["params"]["data"])
-            if not result and soak.faults.explain(monotonic() - PATIENCE, [owner.name, reader.name]):
+            if not result and soak.faults.explain(begun, [owner.name, reader.name]):
                 raise Interrupted
         expect((numbers, result), ([str(number) for number in range(8)], "8"))
 
