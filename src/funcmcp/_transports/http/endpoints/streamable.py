@@ -131,8 +131,9 @@ class StreamableHTTP:
             message = value
         else:
             if type(value) is dict:
-                per_request = per_request and not _has_handshake(request, checked, value)
-                per_request = per_request or carries_version(value.get("params"))
+                per_request = carries_version(value.get("params")) or (
+                    per_request and not _has_handshake(request, checked, value)
+                )
             message = self._server.read(value, memory_of(body))
             if self._server.provided is not None:
                 message = await self._server.resolve(message, request.principal, http=request)

@@ -16,6 +16,8 @@ from funcmcp._transports.http.admission.origin import is_on_loopback
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from funcmcp._transports.http.messages import Exchange, HttpRequest
 
 _QUERY = re.compile(r"error_id=([0-9a-f]{16})")
@@ -51,17 +53,21 @@ class Tracebacks:
         self._path = path.rstrip("/")
         self._otherwise = otherwise
 
-    async def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one HTTP request."""
+    def __call__(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+        """Return what to await for the response to an HTTP request."""
         if request.method != "GET" or not request.query_string or request.path.rstrip("/") != self._path:
-            return await self._otherwise(request)
+            return self._otherwise(request)
         match = _QUERY.fullmatch(request.query_string)
         if match is None or not gets_tracebacks(request):
-            return await self._otherwise(request)
-        text = recent_failures.text_of(match[1])
-        if text is None:  # 404 would be an error on the browser's console
-            return HttpResponse(_NO_CONTENT, (("cache-control", "no-store"),))
-        return HttpResponse(200, _HEADERS, text.encode("utf-8", "backslashreplace"))
+            return self._otherwise(request)
+        return _traceback_response(match[1])
+
+
+async def _traceback_response(error_id: str) -> HttpResponse:
+    text = recent_failures.text_of(error_id)
+    if text is None:  # 404 would be an error on the browser's console
+        return HttpResponse(_NO_CONTENT, (("cache-control", "no-store"),))
+    return HttpResponse(200, _HEADERS, text.encode("utf-8", "backslashreplace"))
 
 
 def gets_tracebacks(request: HttpRequest) -> bool:

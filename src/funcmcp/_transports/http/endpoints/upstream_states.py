@@ -14,7 +14,7 @@ from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from funcmcp._transports.http.messages import Exchange, HttpRequest
 
@@ -42,10 +42,13 @@ class UpstreamStates:
         self._statuses = statuses
         self._otherwise = otherwise
 
-    async def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one HTTP request."""
+    def __call__(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+        """Return what to await for the response to an HTTP request."""
         is_query = request.method == "GET" and request.query_string == _QUERY
         if not is_query or request.path.rstrip("/") != self._path or not gets_tracebacks(request):
-            return await self._otherwise(request)
+            return self._otherwise(request)
+        return self._answer()
+
+    async def _answer(self) -> HttpResponse:
         states = [{name: getattr(status, name) for name in _MEMBERS} for status in self._statuses()]
         return HttpResponse(200, _HEADERS, encode({"upstreams": states}))
