@@ -103,9 +103,9 @@ async def test_a_process_that_has_ended_is_recognized_on_each_system(
 ) -> None:
     if system == "without waitid":
         monkeypatch.delattr(os, "waitid", raising=False)
-    process = child(tmp_path, "input()")
+    process = child(tmp_path, "import time; time.sleep(600)")
     assert not process.has_ended
     await process.start([])
     assert not process.has_ended
-    await process.aclose()
+    await process.aclose(wait_seconds=0)
     assert process.has_ended
