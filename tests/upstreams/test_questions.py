@@ -92,6 +92,33 @@ async def test_what_an_upstream_sends_before_its_result_comes_though_no_round_wa
     assert [message["method"] for message in client.messages] == ["answered", "notifications/progress"]
 
 
+async def test_an_answer_reaches_the_upstream_before_that_to_a_later_question() -> None:
+    """A question for roots, which a client answers by itself, does not wait for a person."""
+    first_is_answered = asyncio.Event()
+
+    class Declining(AnsweringClient):
+        async def elicit(self, params: Message) -> Message:
+            if params["message"] != "Second?":
+                return await super().elicit(params)
+            await first_is_answered.wait()
+            return {"action": "decline"}
+
+    client = Declining()
+
+    async def work(server: ScriptedServer, message: Message) -> Message:
+        del message
+        await server.push("elicitation/create", {**FORM, "message": "First?"}, "q1")
+        await client.was_asked.wait()
+        await server.push("elicitation/create", {**FORM, "message": "Second?"}, "q2")
+        client.may_answer.set()
+        first = await server.answers.get()
+        first_is_answered.set()
+        second = await server.answers.get()
+        return text([first["id"], first["result"]["action"], second["id"], second["result"]["action"]])
+
+    assert (await client.call(work)).text == str(["q1", "accept", "q2", "decline"])
+
+
 async def test_what_waits_for_the_next_round_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
     client = AnsweringClient()
 

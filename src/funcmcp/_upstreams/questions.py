@@ -36,6 +36,7 @@ from funcmcp._protocol.errors import (
 from funcmcp._protocol.methods import CLIENT_METHODS, can_be_asked, has_part
 from funcmcp._protocol.tasks import EXTENSION
 from funcmcp._server.calls.context import missing_capability
+from funcmcp._server.calls.rounds import InputRequired
 from funcmcp._server.load import Budget
 from funcmcp._upstreams.metadata import with_end_to_end_meta
 
@@ -259,13 +260,23 @@ class HeldCall:
             self._changed.clear()
             if self._questions:
                 await self._collect()
-                answers = await context.ask(dict(self._questions))
-                for key, answer in answers.items():
-                    self._questions.pop(key, None)
-                    self._settle(key, answer)
+                await self._ask_client(context, dict(self._questions))
             await self._changed.wait()
         await self._request.flush()
         return self.task.result()
+
+    async def _ask_client(self, context: RequestContext, questions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Give the upstream the answers of the client; raise InputRequired for questions that have none yet."""
+        try:
+            answers = await context.ask(questions)
+        except InputRequired as required:
+            answered = without(questions, *required.questions)
+            if answered:  # the upstream may need them before it gets the others
+                await self._ask_client(context, answered)
+            raise
+        for key, answer in answers.items():
+            self._questions.pop(key, None)
+            self._settle(key, answer)
 
     async def _collect(self) -> None:
         """Wait until no further question comes with the present ones, so that the client gets them together."""
