@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -191,3 +191,14 @@ async def test_the_version_of_an_authors_file_remains(tmp_path: Path) -> None:
     await file.check_writable()
     assert await file.read(lambda connection: connection.execute("PRAGMA user_version").fetchone()) == (7,)
     await file.aclose()
+
+
+async def test_instances_that_create_a_file_at_the_same_time_all_write_to_it(tmp_path: Path) -> None:
+    """Each changes the mode of the journal, for which SQLite does not let them wait."""
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        async with AsyncExitStack() as stack:
+            files = [await stack.enter_async_context(opened(folder)) for _ in range(6)]
+            await asyncio.gather(*(file.write(add(str(number))) for number, file in enumerate(files)))
+            assert await files[0].read(words) == [str(number) for number in range(6)]

@@ -14,7 +14,7 @@ import sqlite3
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Lock
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ T = TypeVar("T")
 
 _BUSY_SECONDS = 5.0
 """How long a write waits for those of other processes."""
+
+_POLL_SECONDS = 0.01
+"""Seconds between two attempts where SQLite does not wait itself."""
 
 _BATCH = 100
 """Writes in a transaction."""
@@ -53,7 +56,6 @@ class SQLiteFile:
         self._path = path
         self._create = create
         self._waiting: deque[_Write] = deque()
-        self._opening = Lock()
         self._writes = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-task-writes")
         self._reads = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-task-reads")
         self._writer: sqlite3.Connection | None = None
@@ -83,8 +85,7 @@ class SQLiteFile:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._reader is None:
-            with self._opening:
-                self._reader = self._open()
+            self._reader = self._open()
         return work(self._reader)
 
     def _write_all(self) -> None:
@@ -106,8 +107,7 @@ class SQLiteFile:
     def _transaction(self, writes: list[_Write]) -> list[Callable[[], None]]:
         """Make writes in a transaction; return what reports the outcome of each."""
         if self._writer is None:
-            with self._opening:  # two connections can't both change the mode of the journal
-                self._writer = self._open()
+            self._writer = self._open()
         connection = self._writer
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -126,7 +126,7 @@ class SQLiteFile:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
             self._create(connection)
         except BaseException:
@@ -139,6 +139,20 @@ class SQLiteFile:
         if connection is not None:
             connection.close()
             setattr(self, name, None)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Give the file a write-ahead log. SQLite does not wait itself if another connection does the same."""
+    deadline = monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(_POLL_SECONDS)
+        else:
+            return
 
 
 def _write_version_again(connection: sqlite3.Connection) -> None:
