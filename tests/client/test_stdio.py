@@ -45,7 +45,7 @@ from pydantic import BaseModel
 from funcmcp import MCPServer, Context
 
 mcp = MCPServer("Local")
-cancelled = []
+begun, cancelled = [], []
 
 
 class Guest(BaseModel):
@@ -71,6 +71,7 @@ async def count(context: Context) -> str:
 @mcp.tool
 async def wait() -> None:
     """Wait until the call is cancelled."""
+    begun.append(1)
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -79,9 +80,9 @@ async def wait() -> None:
 
 
 @mcp.tool
-def count_cancelled() -> int:
-    """Return how many calls were cancelled."""
-    return len(cancelled)
+def count_waits() -> dict[str, int]:
+    """Return how many calls have begun to wait, and how many of them were cancelled."""
+    return {"begun": len(begun), "cancelled": len(cancelled)}
 
 
 @mcp.tool
@@ -156,19 +157,24 @@ async def test_questions_progress_and_log_messages_work_over_stdio(server: Path,
     assert [(message.level, message.data) for message in logged] == [("warning", "counted")]
 
 
+async def until_count(client: Client, name: str, count: int) -> None:
+    """Wait until the server has so many calls."""
+    async with asyncio.timeout(PATIENCE):
+        while (await client.call_tool("count_waits")).structured_content[name] < count:  # noqa: ASYNC110 - the server is another process
+            await asyncio.sleep(0.02)
+
+
 @ONE_OF_EACH_ERA
 async def test_a_call_that_takes_too_long_is_cancelled_over_stdio(server: Path, revision: str) -> None:
     async with Client(StdioCommand(sys.executable, str(server)), revision=revision) as client:
         with pytest.raises(TimeoutError, match=r"tools/call got no response within 0\.2 seconds"):
             await client.call_tool("wait", timeout=0.2)
         waiting = asyncio.create_task(client.call_tool("wait"))
-        await asyncio.sleep(0.1)
+        await until_count(client, "begun", 2)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        async with asyncio.timeout(PATIENCE):
-            while (await client.call_tool("count_cancelled")).structured_content["result"] < 2:  # noqa: ASYNC110 - the server is another process
-                await asyncio.sleep(0.02)
+        await until_count(client, "cancelled", 2)
 
 
 @_SLOW

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ class Script:
         elsewhere: Requests to another origin.
         other_port: The port of that origin.
         attempts: The labels of the calls, each as often as the upstream has received it.
+        has_answered: Whether the last call has been answered and its connection ended, if its fault ends it. A client
+            that sends the next one before that can't know that the connection ends.
     """
 
     def __init__(self, era: str) -> None:
@@ -47,8 +50,16 @@ class Script:
         self.elsewhere: list[Request] = []
         self.other_port = 0
         self.attempts: list[str] = []
+        self.has_answered = threading.Event()
 
     async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        self.has_answered.clear()
+        try:
+            await self._answer(request, writer)
+        finally:
+            self.has_answered.set()
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         arguments = request.message["params"]["arguments"]
         self.attempts.append(arguments["label"])
         if self.attempts.count(arguments["label"]) > 1:
@@ -78,6 +89,7 @@ def ending(make: Callable[[Request], bytes]) -> Fault:
         writer.write(make(request))
         await writer.drain()
         writer.close()
+        await writer.wait_closed()
 
     return answer
 
@@ -205,6 +217,7 @@ async def test_a_call_gets_one_answer_and_the_next_one_works(fault: str, era: st
     async with over_http(url, era) as wire:
         assert await call(wire, fault, label) == outcome
         assert script.attempts.count(label) == attempts
+        assert await asyncio.to_thread(script.has_answered.wait, PATIENCE)
         assert await call(wire, "none", f"{label} next") == DONE
         assert script.attempts.count(f"{label} next") == 1
     assert script.elsewhere == []

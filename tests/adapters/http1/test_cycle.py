@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from funcmcp._adapters.asgi.application import ASGIApplication, HTTPRuntime
-from funcmcp._adapters.http1.connection import LAST_REQUEST_SECONDS
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._processes.uvicorn_server import UvicornServer
@@ -191,6 +190,13 @@ class Connection:
         for _ in range(TURNS):
             await asyncio.sleep(0)
             check_timer(self.protocol)
+
+    async def until_lost(self) -> None:
+        """Wait until a timer has closed the connection, and nothing happens any more."""
+        async with asyncio.timeout(PATIENCE):
+            while not self.transport.lost:  # noqa: ASYNC110 - the transport has no event
+                await asyncio.sleep(0.005)
+        await self.quiet()
 
     async def end(self) -> Outcome:
         """Let responses go on, close the connection, and fail if something of it is left."""
@@ -644,9 +650,7 @@ async def test_a_stream_that_fails_closes_the_connection(direct: bool, caplog: p
 async def test_a_stream_that_nobody_reads_is_closed(direct: bool) -> None:
     connection = Connection(direct=direct, reads=False, limits=Limits(write_seconds=0.05))
     connection.receive(post(b"sl"))
-    await asyncio.sleep(0.1)
-    await connection.quiet()
-    assert connection.transport.lost
+    await connection.until_lost()
     assert connection.exchange.closed == 1
     assert not connection.state.tasks
     assert not connection.protocol.timers
@@ -686,8 +690,7 @@ async def test_a_client_that_does_not_read_an_early_part_loses_its_connection(di
     connection.receive(post(b"yw"))
     await asyncio.sleep(0.1)
     connection.exchange.go_on.set()
-    await asyncio.sleep(0.1)
-    assert connection.transport.lost
+    await connection.until_lost()
     assert not connection.state.tasks
 
 
@@ -729,16 +732,14 @@ async def test_the_timers_of_a_connection_run_as_through_asgi(direct: bool) -> N
     connection.exchange.go_on.set()
     await connection.quiet()
     assert not connection.transport.closing
-    await asyncio.sleep(0.1)
-    assert connection.transport.lost
+    await connection.until_lost()
     assert connection.transport.written.count(b"HTTP/1.1 200 OK") == 2
 
     late = Connection(direct=direct, limits=Limits(message_seconds=0.05))
     late.receive(post(b"{}"))
     await late.quiet()
     late.receive(post(b"{}")[:30])
-    await asyncio.sleep(0.1)
-    assert late.transport.lost
+    await late.until_lost()
     assert late.transport.written.count(b"HTTP/1.1 408 Request Timeout") == 1
 
 
@@ -754,9 +755,7 @@ async def test_an_idle_connection_is_closed_after_the_time_since_its_last_respon
     connection.receive(post(last))
     await connection.quiet()
     last_response = asyncio.get_running_loop().time()
-    while not connection.transport.lost:
-        await asyncio.sleep(0.005)
-        assert asyncio.get_running_loop().time() < last_response + PATIENCE
+    await connection.until_lost()
     assert asyncio.get_running_loop().time() >= last_response + 0.2 - 0.03
     assert last_response > start + 0.1
     assert not connection.protocol.timers
@@ -768,8 +767,7 @@ async def test_a_client_that_does_not_read_loses_its_connection(direct: bool) ->
     connection.receive(post(b"b"))
     await connection.quiet()
     connection.receive(post(b"b"))  # its response waits for the client
-    await asyncio.sleep(0.1)
-    assert connection.transport.lost
+    await connection.until_lost()
     assert connection.transport.written.count(b"HTTP/1.1 200 OK") == 1
     assert not connection.state.tasks
 
@@ -801,8 +799,7 @@ async def test_a_shutdown_waits_for_the_first_request_of_a_connection(direct: bo
     await connection.quiet()
     assert b"connection: close\r\n\r\n0 22" in connection.transport.written
     assert connection.transport.lost
-    await asyncio.sleep(LAST_REQUEST_SECONDS + 0.1)
-    assert unused.transport.lost
+    await unused.until_lost()
     assert not unused.transport.written
 
 
@@ -817,8 +814,7 @@ async def test_a_shutdown_waits_for_the_rest_of_a_header(direct: bool) -> None:
     for each in (connection, incomplete):
         each.protocol.shutdown()
     connection.receive(post(b"22")[20:-1])
-    await asyncio.sleep(LAST_REQUEST_SECONDS + 0.1)
-    assert incomplete.transport.lost
+    await incomplete.until_lost()
     assert not connection.transport.closing
     connection.receive(b"2")
     await connection.quiet()

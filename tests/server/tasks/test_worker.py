@@ -715,25 +715,30 @@ async def test_messages_are_written_now_and_then_and_the_last_one_with_the_outco
 
 
 async def test_a_message_that_comes_while_the_last_one_is_written_is_written_too() -> None:
+    writes_first, has_second = asyncio.Event(), asyncio.Event()
+
     class SlowTasks(MemoryTasks):
         async def report(self, claim: Claim, message: str) -> TaskRecord | None:
-            await asyncio.sleep(0.02)
+            writes_first.set()
+            await has_second.wait()
             return await super().report(claim, message)
 
     bench = Bench(SlowTasks())
 
     async def run(_claim: Claim, report: Callable[[str], None]) -> RunEnd:
         report("first")
-        await asyncio.sleep(0.01)
+        await writes_first.wait()
         report("second")
+        has_second.set()
         await bench.go.wait()
         return RESULT
 
     bench.worker._run_tool = run
     bench.worker.start()
     key = await bench.create()
-    await asyncio.sleep(0.15)
-    assert (await bench.until(key, "working")).message == "second"
+    async with asyncio.timeout(PATIENCE):
+        while (await bench.until(key, "working")).message != "second":  # noqa: ASYNC110 - the store has no event
+            await asyncio.sleep(0.002)
     bench.go.set()
     await bench.worker.stop(20)
 
