@@ -33,6 +33,7 @@ class Suite:
         names: The folders and modules that are run.
         left_out: The folders, modules, tests and patterns of tests that do not apply, with their reasons.
         part: The folders and modules of which `test_part.py` runs the tests in each run of funcmcp's own.
+        timed: Tests of the part whose outcome does not count there, because they assert that something is fast.
     """
 
     package: str
@@ -40,6 +41,7 @@ class Suite:
     names: list[str]
     left_out: dict[str, str]
     part: list[str]
+    timed: list[str]
 
     @property
     def tests(self) -> Path:
@@ -70,6 +72,7 @@ def suites() -> dict[str, Suite]:
             table["names"],
             {name: group["reason"] for group in table.get("left_out", []) for name in group["names"]},
             table["part"],
+            table.get("timed", []),
         )
         for suite, table in tables.items()
     }

@@ -150,7 +150,8 @@ class Part(TypedDict):
 def part_of(suite: Suite, outcomes: Mapping[str, str]) -> Part:
     """Return which tests of a suite's part pass on funcmcp."""
     names = tuple(suite.part)
-    tests = [test for test in outcomes if is_below(test, names) and suite.reason_for(test) is None]
+    counting = [test for test in outcomes if is_below(test, names) and not is_below(test, tuple(suite.timed))]
+    tests = [test for test in counting if suite.reason_for(test) is None]
     failed = sorted(test for test in tests if outcomes[test] != _PASSED)
     return {"passed": len(tests) - len(failed), "failed": failed}
 
