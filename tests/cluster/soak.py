@@ -323,8 +323,8 @@ async def resumed_stream(soak: Soak) -> None:
     The call ends with its instance, so a fault since its beginning explains that the rest does not come.
     """
     numbers, result = [], ""
-    begun = monotonic()
     async with soak.session() as caller:
+        begun = monotonic()
         request = caller.request("tools/call", name="count", arguments={"to": 8})
         async with soak.stream(caller, request) as (events, owner):
             async with soak.excusing(owner):
