@@ -454,6 +454,48 @@ async def test_a_server_that_mounts_another_one_has_the_features_of_its_provider
         await above.call_tool("a_none")
 
 
+class Late(Features):
+    """Answers after another provider was asked."""
+
+    def __init__(self, *features: Any) -> None:
+        super().__init__(*features)
+        self.may_answer = asyncio.Event()
+
+    async def list(self, caller: Principal | None) -> Iterable[Any]:
+        await self.may_answer.wait()
+        return await super().list(caller)
+
+
+class Early(Features):
+    """Lets another provider answer when it is asked."""
+
+    def __init__(self, late: Late, *features: Any) -> None:
+        super().__init__(*features)
+        self.late = late
+
+    async def list(self, caller: Principal | None) -> Iterable[Any]:
+        self.late.may_answer.set()
+        return await super().list(caller)
+
+
+async def test_features_keep_the_places_of_their_providers_however_late_these_answer() -> None:
+    late = Late(tool("a"), tool("b"))
+    early = Early(late, tool("c"))
+    below, above = MCPServer("below"), MCPServer("above")
+    below.add_provider(late, transforms=[lambda feature: tool(feature.key)])
+    below.add_provider(early)
+    above.mount(below)
+    above.add_provider(Features(tool("e")))
+    above.tool("own")(lambda: "own")
+    assert await names(above) == ["own", "a", "b", "c", "e"]
+    early.features.append(tool("d"))
+    early.changed()
+    late.features.reverse()
+    late.changed()
+    assert await names(above) == ["own", "b", "a", "c", "d", "e"]
+    assert await names(below) == ["b", "a", "c", "d"]
+
+
 @pytest.mark.parametrize("kind", [Features, Searchable])
 async def test_features_of_callers_are_mounted(kind: Callable[..., Features]) -> None:
     above = MCPServer("above")

@@ -153,6 +153,7 @@ class Mounting:
         self._above = above
         self._mounted = mounted
         self._namespace = namespace
+        self._position = next(above.server.catalog.positions)
         self._server = mounted.server
         self._calls = FeatureCalls(self._server.keys, self._server.parts.used_states, self._server.options.show_errors)
         self._tool_calls = ToolCalls(self._calls, self._server.results)
@@ -262,7 +263,7 @@ class Mounting:
             return self._prompt(feature)
         if isinstance(feature, Resource | ResourceTemplate):
             return self._resource(feature)
-        return replace(feature, access=self._access(feature.access))
+        return replace(feature, access=self._access(feature.access), position=self._position_of(feature))
 
     def _tool(self, tool: Tool) -> Tool:
         async def call(context: RequestContext, arguments: dict[str, Any]) -> Any:
@@ -315,7 +316,19 @@ class Mounting:
         mounted = (self._server.options.name, *feature.mounted)
         mount = None if self._lists is None else MountSource(self._lists, feature)
         access = self._access(feature.access)
-        return replace(feature, access=access, shown_errors=shown, enabled=True, mounted=mounted, mount=mount)
+        return replace(
+            feature,
+            access=access,
+            shown_errors=shown,
+            enabled=True,
+            mounted=mounted,
+            mount=mount,
+            position=self._position_of(feature),
+        )
+
+    def _position_of(self, feature: Feature | ResourceLister) -> tuple[int, ...]:
+        """Return the position in the server above: that of the mount first, if a provider has the feature."""
+        return (self._position, *feature.position) if feature.position else ()
 
     def _access(self, access: Access) -> Access:
         """Return an access rule that also demands the scopes of the mounted server."""

@@ -576,6 +576,7 @@ class SharedFeatures(_Source):
     def __init__(self, server: Server, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
         super().__init__(server, provider, transforms)
         self._features = TransformedFeatures(server.catalog.add, server.catalog.remove, self.transforms)
+        self._position = (next(server.catalog.positions),)
         self._current: list[AnyFeature] = []
         self._single_features: FeaturesOfCaller | None = self.new_catalog()
         self.is_slow = False
@@ -701,7 +702,7 @@ class SharedFeatures(_Source):
         with self.server.catalog.collecting() as changes:
             self._features.clear()
             for feature in features:
-                self.add_to(self._features, feature)
+                self.add_to(self._features, replace(feature, position=self._position))
         self._current = features
         if is_different:
             for change in changes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -54,6 +55,7 @@ class Catalog:
         extensions: The settings of the extensions that the author has added, by identifier.
         switched_off: Names of the capabilities that the server never declares. Their methods are unknown to it.
         visibility: Decides which features clients see. Features that they do not see are unknown to them.
+        positions: The positions of the next providers and mounts.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Catalog:
         self.offered: frozenset[str] = frozenset()
         self.switched_off = frozenset(_switched_off(options))
         self.visibility = Visibility()
+        self.positions = itertools.count()
         self._options = options
         self._publish = publish
         self._open_tasks = open_tasks

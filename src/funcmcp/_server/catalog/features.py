@@ -248,11 +248,13 @@ class ResourceLister:
         scheme: The scheme of the URIs; unique in the server.
         handler: Gets the request's context and returns ``Resource`` objects of the newest revision.
         access: The callers for whom it is called.
+        position: As that of a feature. Providers have no such functions, so it is empty.
     """
 
     scheme: str
     handler: Callable[[RequestContext], Coroutine[Any, Any, list[dict[str, Any]]]]
     access: Access = PRINCIPALS_ONLY
+    position: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:

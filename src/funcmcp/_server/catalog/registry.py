@@ -2,11 +2,13 @@
 
 How it works: features with one key are versions of each other. Lookup and iteration have the newest one that is
 visible; `in_version` finds the others. Listeners get every version, so that a server that mounts this one has all of
-them.
+them. Lists are in the order of the features' positions, so that a provider that answers late, or again, does not change
+it.
 """
 
 from __future__ import annotations
 
+import operator
 import unicodedata
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -14,7 +16,7 @@ from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.versions import newest_first, order_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 @public("funcmcp")
@@ -33,6 +35,10 @@ class Keyed(Protocol):
     def version(self) -> str | None:
         """The version, if there are several features of one key."""
 
+    @property
+    def position(self) -> tuple[int, ...]:
+        """The place of its source in lists."""
+
 
 F = TypeVar("F", bound=Keyed)
 
@@ -43,7 +49,7 @@ def normalized(name: str) -> str:
 
 
 class Registry(Generic[F]):
-    """Features of one kind in the order of their registration.
+    """Features of one kind in the order of their positions, and of their registration.
 
     Lookup is exact and case-sensitive. Lookup, iteration and length contain the visible features only.
 
@@ -77,6 +83,7 @@ class Registry(Generic[F]):
         self._versions: dict[str, list[F]] = {}  # the features that have versions by key, the newest first
         self.get: Callable[[str], F | None] = self._features.get
         self._keys: dict[str, str] = {}  # by normalized key
+        self._has_positions = False
 
     def key_like(self, key: str) -> str | None:
         """Return the key of the feature, visible or not, with the same normalized key; None if there is none."""
@@ -108,6 +115,7 @@ class Registry(Generic[F]):
             self._check_version(feature, existing)
         self._keys[normalized_key] = feature.key
         self._all[feature.key, feature.version] = feature
+        self._has_positions = self._has_positions or bool(feature.position)
         if feature.version is not None:
             self._versions[feature.key] = newest_first([*self._versions.get(feature.key, ()), feature])
         if not self.is_visible(feature):
@@ -216,11 +224,18 @@ class Registry(Generic[F]):
 
     def every(self) -> list[F]:
         """Return the features in all versions, also those that are hidden."""
-        return list(self._all.values())
+        return self._in_order(self._all.values())
 
     def every_version(self) -> Iterator[F]:
         """Iterate over the visible features in all versions."""
-        return iter([feature for place, feature in self._all.items() if place in self._visible])
+        visible = [feature for place, feature in self._all.items() if place in self._visible]
+        return iter(self._in_order(visible))
+
+    def _in_order(self, features: Iterable[F]) -> list[F]:
+        ordered = list(features)
+        if self._has_positions:
+            ordered.sort(key=operator.attrgetter("position"))
+        return ordered
 
     def _notify(self, feature: F, change: int) -> None:
         self.version += 1
@@ -236,7 +251,7 @@ class Registry(Generic[F]):
         return self._keys.get(self._normalize(key)) == key
 
     def __iter__(self) -> Iterator[F]:
-        return iter(tuple(self._features.values()))  # a tool in a worker thread may add a feature meanwhile
+        return iter(self._in_order(self._features.values()))  # a tool in a worker thread may add a feature meanwhile
 
     def __len__(self) -> int:
         return len(self._features)

@@ -8,6 +8,7 @@ later applies to all of them again. So lists and calls find plain features, and 
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._objects.public_names import public
@@ -187,7 +188,7 @@ class TransformedFeatures:
             for item in features:
                 changed += _transformed(item, transform)
             features = changed
-        return features
+        return [_at_position(item, feature.position) for item in features]
 
     def _added(self, features: list[Addable]) -> list[Addable]:
         added: list[Addable] = []
@@ -221,6 +222,11 @@ def _check_transform(transform: object) -> None:
 
 def _place_of(feature: Addable) -> tuple[type, str, str | None]:
     return type(feature), feature.key, feature.version
+
+
+def _at_position(feature: Any, position: tuple[int, ...]) -> Any:
+    """Return what a transform has made of a feature, which may be a new one, at the position of that feature."""
+    return feature if feature.position == position else replace(feature, position=position)
 
 
 def _transformed(feature: Addable, transform: AnyTransform) -> list[Addable]:
