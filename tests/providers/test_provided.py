@@ -20,10 +20,13 @@ from funcmcp.transforms import Hide, ResourcesAsTools, ToolChange, ToolTransform
 from tests import schemas
 from tests.clock import Clock
 from tests.patience import PATIENCE
-from tests.server.parts import prompt, resource, template, tool
+from tests.server.parts import prompt, resource, template, text_result, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import ToolHandler
 
 pytestmark = pytest.mark.branches("Lists and requests with features that are computed at run time.")
 
@@ -64,6 +67,13 @@ def shop(provider: Provider, *arguments: Any, **options: Any) -> MCPServer:
     mcp.tool("own")(lambda: "own")
     mcp.add_provider(provider, *arguments, **options)
     return mcp
+
+
+def saying(text: str) -> ToolHandler:
+    async def say(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        return text_result(text)
+
+    return say
 
 
 async def names(mcp: MCPServer, principal: Principal | None = None) -> list[str]:
@@ -494,6 +504,45 @@ async def test_features_keep_the_places_of_their_providers_however_late_these_an
     late.changed()
     assert await names(above) == ["own", "b", "a", "c", "d", "e"]
     assert await names(below) == ["b", "a", "c", "d"]
+
+
+@pytest.mark.parametrize("has_transform", [False, True])
+async def test_a_name_belongs_to_the_first_provider_however_late_it_answers(
+    caplog: pytest.LogCaptureFixture, *, has_transform: bool
+) -> None:
+    late = Late(tool("a", handler=saying("late")), tool("b"))
+    early = Early(late, tool("a", handler=saying("early")), tool("c"))
+    mcp = MCPServer("shop")
+    if has_transform:
+        mcp.add_transform(lambda feature: feature)
+    mcp.add_provider(late)
+    mcp.add_provider(Features(tool("d")))
+    mcp.add_provider(early)
+    assert await names(mcp) == ["a", "b", "d", "c"]
+    assert (await mcp.call_tool("a")).text == "late"
+    assert [line.partition(" Give")[0] for line in caplog.messages] == [
+        f"Early: a is left out. Duplicate {'name or URI' if has_transform else 'tool name'} 'a'."
+    ]
+    del late.features[0]
+    late.changed()
+    assert await names(mcp) == ["b", "d", "a", "c"]
+    assert (await mcp.call_tool("a")).text == "early"
+    late.features.append(tool("a", handler=saying("late")))
+    late.changed()
+    assert await names(mcp) == ["b", "a", "d", "c"]
+    assert (await mcp.call_tool("a")).text == "late"
+    assert len(caplog.messages) == 1
+
+
+async def test_a_name_of_a_mounted_server_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    mcp, mounted = MCPServer("shop"), MCPServer("mounted")
+    mounted.add_provider(Features(tool("a")))
+    first = Features(tool("a"), tool("b"))
+    mcp.add_provider(first)
+    mcp.mount(mounted)
+    await mounted.list_tools()
+    assert await names(mcp) == ["b", "a"]
+    assert "Features: a is left out. Duplicate tool name 'a'." in caplog.text
 
 
 @pytest.mark.parametrize("kind", [Features, Searchable])

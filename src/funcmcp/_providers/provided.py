@@ -38,6 +38,7 @@ from funcmcp._server.calls.route import READS, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import Prompt, Resource, Skill, Tool
 from funcmcp._server.catalog.lookup import Lookup
+from funcmcp._server.catalog.registry import KeyTakenError
 from funcmcp._server.catalog.transformed import FEATURES, Transform, TransformedFeatures
 from funcmcp._server.connections.hub import LISTS
 from funcmcp._server.handlers.lists import Caching
@@ -193,7 +194,7 @@ class Providers:
         if provider.per_caller or provider.per_request:
             source: SharedFeatures | CallerFeatures = CallerFeatures(self._server, provider, transforms)
         else:
-            source = SharedFeatures(self._server, provider, transforms)
+            source = SharedFeatures(self._server, provider, transforms, self._shared)
         provider.attach(services, source.invalidate, lambda uri: self._publish(source.exposed_uri(uri)))
         self._server.catalog.promise(source, source.promised)
         self._server.offer_budget()
@@ -450,9 +451,13 @@ class _Source:
         try:
             features.add(feature)
         except Exception as error:  # noqa: BLE001 - a transform may raise anything
-            if feature.key not in self._left_out:
-                self._left_out.add(feature.key)
-                logger.error("%s: %s is left out. %s", self.name, quote(feature.key), quote(str(error), 600))
+            self.leave_out(feature, error)
+
+    def leave_out(self, feature: AnyFeature, error: Exception) -> None:
+        """Say once in the log that a feature is left out."""
+        if feature.key not in self._left_out:
+            self._left_out.add(feature.key)
+            logger.error("%s: %s is left out. %s", self.name, quote(feature.key), quote(str(error), 600))
 
     async def answer(self, work: Any, method: str, *, has_list: bool = False) -> Any:
         """Return what the provider answers within the time limit; `FAILED` if it fails, which is logged.
@@ -569,14 +574,33 @@ class FeaturesOfCaller:
 class SharedFeatures(_Source):
     """The features of a provider that serves all callers alike. They are in the server's catalog.
 
+    A name belongs to the provider that was added first, however late it answers: the feature of a later one gives way,
+    and comes back when the name is free.
+
+    Args:
+        server: The server.
+        provider: The provider.
+        transforms: Change its features.
+        sources: Those of the server's providers, in their order.
+
     Attributes:
         is_slow: Whether a session has waited in vain for the first list of another server: later ones do not wait.
+        position: That of the features.
+        taken_by: The positions of features whose names the provider has, too.
     """
 
-    def __init__(self, server: Server, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        provider: Provider,
+        transforms: Sequence[AnyTransform],
+        sources: Sequence[SharedFeatures | MountedFeatures],
+    ) -> None:
         super().__init__(server, provider, transforms)
+        self._sources = sources
         self._features = TransformedFeatures(server.catalog.add, server.catalog.remove, self.transforms)
-        self._position = (next(server.catalog.positions),)
+        self.position = (next(server.catalog.positions),)
+        self.taken_by: set[tuple[int, ...]] = set()
         self._current: list[AnyFeature] = []
         self._single_features: FeaturesOfCaller | None = self.new_catalog()
         self.is_slow = False
@@ -699,14 +723,48 @@ class SharedFeatures(_Source):
         if len(features) == len(self._current) and all(map(operator.is_, features, self._current)):
             return
         is_different = not is_first and not _look_alike(features, self._current)
-        with self.server.catalog.collecting() as changes:
-            self._features.clear()
-            for feature in features:
-                self.add_to(self._features, replace(feature, position=self._position))
         self._current = features
+        with self.server.catalog.collecting() as changes:
+            self._exchange_features()
         if is_different:
             for change in changes:
                 self.server.hub.publish(change)
+
+    def _exchange_features(self) -> None:
+        """Put the current features into the catalog, also where a later provider has the name."""
+        later = [item for item in self._sources if isinstance(item, SharedFeatures) and item.position > self.position]
+        waiting = [source for source in later if self.position in source.taken_by]
+        self.take_out()
+        left_out = self.put_in()
+        in_the_way = [source for source in later if source.position in self.taken_by]
+        if in_the_way:
+            for source in (self, *in_the_way):
+                source.take_out()
+            left_out = self.put_in()
+        for feature, error in left_out:
+            self.leave_out(feature, error)
+        for source in later:
+            if source in waiting or source in in_the_way:
+                source.take_out()
+                for feature, error in source.put_in():
+                    source.leave_out(feature, error)
+
+    def take_out(self) -> None:
+        """Remove the features from the catalog."""
+        self._features.clear()
+
+    def put_in(self) -> list[tuple[AnyFeature, Exception]]:
+        """Add the current features to the catalog; return those that can't be added, with the reason."""
+        left_out: list[tuple[AnyFeature, Exception]] = []
+        self.taken_by.clear()
+        for feature in self._current:
+            try:
+                self._features.add(replace(feature, position=self.position))
+            except Exception as error:  # noqa: BLE001 - a transform may raise anything
+                left_out.append((feature, error))
+                if isinstance(error, KeyTakenError):
+                    self.taken_by.add(error.position)
+        return left_out
 
     async def find(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
         """Return the feature that a request names: from the list, or looked up if the list was never read."""

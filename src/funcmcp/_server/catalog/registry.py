@@ -24,6 +24,18 @@ class RegistrationError(ValueError):
     """A feature can't be registered; the text says why and what to do."""
 
 
+class KeyTakenError(RegistrationError):
+    """Another feature has the key.
+
+    Attributes:
+        position: The position of that feature.
+    """
+
+    def __init__(self, text: str, position: tuple[int, ...]) -> None:
+        super().__init__(text)
+        self.position = position
+
+
 class Keyed(Protocol):
     """Anything with a unique key."""
 
@@ -108,7 +120,7 @@ class Registry(Generic[F]):
         return list(self._versions.get(key, ())) if feature is None else [feature]
 
     def add(self, feature: F) -> None:
-        """Add a feature; raise RegistrationError if its key is taken, or its key and version."""
+        """Add a feature; raise RegistrationError if its key is taken (KeyTakenError), or its key and version."""
         normalized_key = self._normalize(feature.key)
         existing = self._keys.get(normalized_key)
         if existing is not None:
@@ -134,11 +146,13 @@ class Registry(Generic[F]):
         versions = self._versions.get(existing, ())
         if existing != feature.key or (feature.version is None and not versions):
             detail = "" if existing == feature.key else f", which differs from {existing!r} too little"
-            upstream = getattr(versions[0] if versions else self._all[existing, None], "upstream", None)
+            other = versions[0] if versions else self._all[existing, None]
+            upstream = getattr(other, "upstream", None)
             source = "" if upstream is None else f" The first one is that of {upstream.upstream.name}."
-            raise RegistrationError(
+            raise KeyTakenError(
                 f"Duplicate {self.kind} {self._key_name} {feature.key!r}{detail}. "
-                f"Give one of the two another {self._key_name}.{source}"
+                f"Give one of the two another {self._key_name}.{source}",
+                other.position,
             )
         if feature.version is None or not versions:
             raise RegistrationError(

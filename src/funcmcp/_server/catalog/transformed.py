@@ -21,7 +21,7 @@ from funcmcp._server.catalog.features import (
     Skill,
     Tool,
 )
-from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.catalog.registry import KeyTakenError, RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -121,7 +121,8 @@ class TransformedFeatures:
         """Add what the transforms make of a feature; raise RegistrationError, and add nothing, if that fails."""
         place = _place_of(feature)
         if place in self._sources:
-            raise RegistrationError(f"Duplicate name or URI {feature.key!r}. Give one of the two another one.")
+            text = f"Duplicate name or URI {feature.key!r}. Give one of the two another one."
+            raise KeyTakenError(text, self._sources[place].position)
         self._results[place] = self._added(self.results_of(feature))
         self._sources[place] = feature
 
