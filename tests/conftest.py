@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -25,6 +26,9 @@ pytest.register_assert_rewrite("funcmcp.testing._state_stores", "funcmcp.testing
 # No deadline: on a busy machine it would measure the neighbours. The same commit gets the same verdict.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
+
+# Options for this run are not for the runs of pytest that tests start.
+os.environ.pop("PYTEST_ADDOPTS", None)
 
 TESTS = Path(__file__).parent
 COVERED = [TESTS / name for name in ("protocol", "server")]

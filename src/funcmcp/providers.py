@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp._providers.files import EntryPointsProvider, FileSystemProvider
     from funcmcp._providers.provider import Provider
+    from funcmcp._providers.python_files import EntryPointsProvider, FileSystemProvider
     from funcmcp._providers.schema_tools import tool_from_schema
     from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Skill, Tool
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_providers.files": ["EntryPointsProvider", "FileSystemProvider"],
+    "_providers.python_files": ["EntryPointsProvider", "FileSystemProvider"],
     "_providers.provider": ["Provider"],
     "_providers.schema_tools": ["tool_from_schema"],
     "_server.catalog.features": ["Prompt", "Resource", "ResourceTemplate", "Skill", "Tool"],

@@ -72,7 +72,7 @@ FOR_FEW_SERVERS = {
     "funcmcp._auth.principal",
     "funcmcp._auth.protected_resource",
     "funcmcp._authoring.calling.uploaded_file",
-    "funcmcp._authoring.features.files",
+    "funcmcp._authoring.features.folder_resources",
     "funcmcp._authoring.signatures.docstring",
     "funcmcp._authoring.schemas.handwritten_schema",
     "funcmcp._server.calls.task_call",

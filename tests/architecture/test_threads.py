@@ -13,7 +13,7 @@ ALLOWED = {
     "funcmcp/_compat/agent_skills.py": "reads the skills of a folder again, once in a request",
     "funcmcp/_compat/file_provider.py": "imports files of the author again, one request at a time",
     "funcmcp/_compat/sdk_components.py": "reads a file of the author outside of a request",
-    "funcmcp/_providers/files.py": "looks for files that have changed, at most once in a second",
+    "funcmcp/_providers/python_files.py": "looks for files that have changed, at most once in a second",
     "funcmcp/_serving/composition.py": "closes the port of the metrics, once for each server",
     "funcmcp/_state/tasks/sqlite_file.py": "a connection belongs to a thread: one for reads, one for writes",
     "funcmcp/_state/uploads.py": "writes files of callers, one part at a time for each request",

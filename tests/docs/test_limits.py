@@ -75,7 +75,9 @@ FIXED = {
     "_authoring.schemas.argument_errors:MAX_LINES": "20 | errors",
     "_authoring.schemas.iterators:MAX_MEMBERS": "1,000,000 | members | of an iterator",
     "_authoring.schemas.json_schema:_MAX_EXPANSIONS": "1,000 | copies",
-    "_authoring.features.files:_MAX_ENTRIES": "100,000 | files and folders | that one list of a folder looks at",
+    "_authoring.features.folder_resources:_MAX_ENTRIES": (
+        "100,000 | files and folders | that one list of a folder looks at"
+    ),
     "_adapters.azure.tasks:_MAX_DELIVERIES": "5 | deliveries",
     "_adapters.azure.triggers.binding_json:_DEEPEST": "32 | levels | of `_meta` behind",
     "funcmcp_cli.connect:_MAX_TOTAL_BYTES": "any; 256 MiB in a command | bytes",

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPError, MCPServer, RegistrationError
-from funcmcp._authoring.features.files import Folder
+from funcmcp._authoring.features.folder_resources import Folder
 from funcmcp._protocol.skills import MAX_BYTES, MAX_FILES, digest_of
 from funcmcp._providers import skills as module
-from funcmcp._providers.files import RELOAD_SECONDS
+from funcmcp._providers.python_files import RELOAD_SECONDS
 from funcmcp.auth import APIKeys
 from funcmcp.testing import Client
 
@@ -250,7 +250,7 @@ def test_a_folder_that_is_missing_or_served_twice_is_an_error(folder: Path) -> N
 
 
 def test_a_folder_with_too_many_files_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._authoring.features.files._MAX_ENTRIES", 5)
+    monkeypatch.setattr("funcmcp._authoring.features.folder_resources._MAX_ENTRIES", 5)
     with pytest.raises(RegistrationError, match="too many files"):
         serving(folder)
 

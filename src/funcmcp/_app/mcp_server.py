@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._authoring.features.decorators import FeatureKind
     from funcmcp._authoring.features.extensions import Extension, MethodOptions
-    from funcmcp._authoring.features.files import FileOptions
+    from funcmcp._authoring.features.folder_resources import FileOptions
     from funcmcp._authoring.features.prompts import PromptOptions
     from funcmcp._authoring.features.resources import ResourceOptions
     from funcmcp._authoring.features.tools import (
@@ -366,7 +366,7 @@ class MCPServer(DirectCalls, ASGIApplication):
             RegistrationError: The path does not exist, the URI is invalid or taken, or an option is invalid.
         """
         # Few servers need this module.
-        from funcmcp._authoring.features.files import file_features  # noqa: PLC0415
+        from funcmcp._authoring.features.folder_resources import file_features  # noqa: PLC0415
 
         for feature in file_features(path, uri, options, self._services):
             self._server.catalog.add(feature)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from funcmcp._adapters.skill_frontmatter import ambiguous_names, frontmatter_of
-from funcmcp._authoring.features.files import FileOptions, Folder, file_rules
+from funcmcp._authoring.features.folder_resources import FileOptions, Folder, file_rules
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.permissions import AccessOptions
 from funcmcp._authoring.features.resources import make_resource
@@ -29,8 +29,8 @@ from funcmcp._objects.mappings import only, without, without_none
 from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
 from funcmcp._protocol.media_types import BINARY, media_type_of_name
 from funcmcp._protocol.skills import MANIFEST, MANIFEST_TYPE, MAX_BYTES, MAX_FILES, META_PREFIX, SCHEME, digest_of
-from funcmcp._providers.files import RELOAD_SECONDS
 from funcmcp._providers.provider import Provider
+from funcmcp._providers.python_files import RELOAD_SECONDS
 from funcmcp._server.catalog.features import Resource, Skill
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import logger

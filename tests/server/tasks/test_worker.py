@@ -10,7 +10,7 @@ import pytest
 
 from funcmcp._server.calls.task_call import CANCELLED_BY_CLIENT
 from funcmcp._server.tasks import worker as module
-from funcmcp._server.tasks.places import Places
+from funcmcp._server.tasks.concurrency import Places
 from funcmcp._server.tasks.worker import NoOutcome, TaskWorker, _Run
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store

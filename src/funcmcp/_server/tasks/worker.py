@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from funcmcp._server.calls.task_call import CANCELLED_BY_CLIENT
 from funcmcp._server.log import log_failure, logger, quote
-from funcmcp._server.tasks.places import Places
+from funcmcp._server.tasks.concurrency import Places
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import Outcome, failure, interrupted
 from funcmcp._state.tasks.task_filter import TaskFilter
@@ -45,7 +45,7 @@ from funcmcp._state.tasks.task_filter import TaskFilter
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 
-    from funcmcp._server.tasks.places import ToolLimits
+    from funcmcp._server.tasks.concurrency import ToolLimits
     from funcmcp._state.tasks.record import Claim, Question, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
 

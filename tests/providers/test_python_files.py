@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, tool
-from funcmcp._providers import files
+from funcmcp._providers import python_files
 from funcmcp.providers import EntryPointsProvider, FileSystemProvider
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ async def test_packages_declare_features_as_entry_points(
             return made[self.value]
 
     entries = [Entry(name=name, value=name, group="shop.tools") for name in ("exit", "none", "module", "function")]
-    monkeypatch.setattr(files, "entry_points", lambda group: entries if group == "shop.tools" else [])
+    monkeypatch.setattr(python_files, "entry_points", lambda group: entries if group == "shop.tools" else [])
     mcp = MCPServer("shop")
     mcp.add_provider(EntryPointsProvider("shop.tools"))
     assert await names(mcp) == ["pay"]

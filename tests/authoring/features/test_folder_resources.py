@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPError, MCPServer, RegistrationError
-from funcmcp._authoring.features import files
+from funcmcp._authoring.features import folder_resources
 from funcmcp.auth import APIKeys
 from funcmcp.testing import REVISIONS, Client
 
@@ -199,7 +199,7 @@ async def test_a_long_list_is_cut_and_the_log_says_so_once(docs: Path, caplog: p
 
 
 async def test_a_list_looks_at_a_bounded_number_of_files(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MAX_ENTRIES", 3)
+    monkeypatch.setattr(folder_resources, "_MAX_ENTRIES", 3)
     assert await uris_of(serving(docs, pattern="*.png")) == []
 
 
@@ -208,7 +208,7 @@ async def test_paths_are_completed(docs: Path, monkeypatch: pytest.MonkeyPatch) 
         ref = {"type": "ref/resource", "uri": "docs://{path*}"}
         completion = await client.complete(ref, "path", "guides/")
         assert completion.values == ["guides/drafts/next.md", "guides/first steps.md", "guides/logo.png"]
-        monkeypatch.setattr(files, "_MAX_COMPLETIONS", 1)
+        monkeypatch.setattr(folder_resources, "_MAX_COMPLETIONS", 1)
         assert (await client.complete(ref, "path", "")).values == ["README"]
 
 
