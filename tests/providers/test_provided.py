@@ -366,6 +366,31 @@ class Remote(Features, RemoteProvider):
         return await super().list(caller)
 
 
+@pytest.mark.parametrize("per_caller", [False, True])
+async def test_lists_wait_once_for_a_server_that_does_not_answer_when_its_list_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, *, per_caller: bool
+) -> None:
+    remote = Remote(tool("add", tags=frozenset({"ada"})), optional=False)
+    remote.per_caller = per_caller
+    mcp = shop(remote)
+    assert await names(mcp, ADA) == ["own", "add"]
+    remote.answers.clear()
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.0)
+    remote.changed()
+    assert await names(mcp, ADA) == ["own", "add"]
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 1000.0)
+    for _ in range(3):
+        remote.changed()
+        assert await names(mcp, ADA) == ["own", "add"]
+        assert (await mcp.call_tool("add", principal=ADA)).text == "add"
+    remote.features.append(tool("sub", tags=frozenset({"ada"})))
+    changes = runtime_of(mcp).server.hub.add(lambda _: True)
+    remote.answers.set()
+    async for _ in changes:
+        if await names(mcp, ADA) == ["own", "add", "sub"]:
+            break
+
+
 async def test_a_slow_optional_server_delays_the_list_of_a_caller_for_a_time_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -521,7 +546,7 @@ async def test_a_name_belongs_to_the_first_provider_however_late_it_answers(
     assert await names(mcp) == ["a", "b", "d", "c"]
     assert (await mcp.call_tool("a")).text == "late"
     assert [line.partition(" Give")[0] for line in caplog.messages] == [
-        f"Early: a is left out. Duplicate {'name or URI' if has_transform else 'tool name'} 'a'."
+        "Early: a is left out. Duplicate tool name 'a'."
     ]
     del late.features[0]
     late.changed()
@@ -537,12 +562,86 @@ async def test_a_name_belongs_to_the_first_provider_however_late_it_answers(
 async def test_a_name_of_a_mounted_server_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     mcp, mounted = MCPServer("shop"), MCPServer("mounted")
     mounted.add_provider(Features(tool("a")))
-    first = Features(tool("a"), tool("b"))
-    mcp.add_provider(first)
+    mcp.add_provider(Features(tool("a", handler=saying("first")), tool("b")))
     mcp.mount(mounted)
     await mounted.list_tools()
-    assert await names(mcp) == ["b", "a"]
-    assert "Features: a is left out. Duplicate tool name 'a'." in caplog.text
+    assert await names(mcp) == ["a", "b"]
+    assert (await mcp.call_tool("a")).text == "first"
+    assert "mounted: a is left out of the server that mounts it. Duplicate tool name 'a'." in caplog.text
+    assert await names(mounted) == ["a"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, "1"), ("1", None), ("1", "1")])
+async def test_a_name_belongs_to_the_first_provider_whatever_its_version(first: str | None, second: str | None) -> None:
+    late = Late(tool("a", handler=saying("late"), version=first))
+    mcp = MCPServer("shop")
+    mcp.add_provider(late)
+    mcp.add_provider(Early(late, tool("a", handler=saying("early"), version=second)))
+    assert await names(mcp) == ["a"]
+    assert (await mcp.call_tool("a")).text == "late"
+
+
+async def test_tools_of_functions_have_their_names_before_those_of_providers(caplog: pytest.LogCaptureFixture) -> None:
+    below, above = MCPServer("below"), MCPServer("above")
+    above.mount(below)
+    above.add_provider(Features(tool("a"), tool("b"), tool("c")))
+    assert await names(above) == ["a", "b", "c"]
+    above.tool("a")(lambda: "own")
+    below.tool("b")(lambda: "below")
+    assert await names(above) == ["a", "b", "c"]
+    assert [(await above.call_tool(name)).text for name in "abc"] == ["own", "below", "c"]
+    assert caplog.text.count("is left out") == 2
+    below.disable({"b"})
+    assert (await above.call_tool("b")).text == "b"
+    below.enable({"b"})
+    assert (await above.call_tool("b")).text == "below"
+    above.remove_tool("a")
+    assert (await above.call_tool("a")).text == "a"
+
+
+async def test_a_caller_gets_the_feature_of_the_first_provider_that_has_the_name() -> None:
+    def saying_for_ada(text: str) -> Features:
+        return Features(tool("a", handler=saying(text), tags=frozenset({"ada"})), per_caller=True)
+
+    mcp = MCPServer("shop")
+    mcp.add_provider(Features(tool("b")))
+    mcp.add_provider(saying_for_ada("first"))
+    mcp.add_provider(saying_for_ada("second"))
+    mcp.add_provider(Features(tool("A"), tool("a", handler=saying("all")), tool("c")))
+    assert await names(mcp, ADA) == ["b", "a", "c"]
+    assert await names(mcp) == ["b", "A", "c"]
+    for _ in range(20):
+        assert (await mcp.call_tool("a", principal=ADA)).text == "first"
+
+
+async def test_a_call_waits_for_a_provider_that_may_have_the_name_first() -> None:
+    class LateOfCaller(Late):
+        per_caller = True
+
+    late = LateOfCaller(tool("a", handler=saying("late"), tags=frozenset({"ada"})))
+    late.per_caller = True
+    early = Early(late, tool("a", handler=saying("early"), tags=frozenset({"ada"})))
+    early.per_caller = True
+    mcp = MCPServer("shop")
+    mcp.add_provider(late)
+    mcp.add_provider(early)
+    assert (await mcp.call_tool("a", principal=ADA)).text == "late"
+
+
+async def test_a_call_does_not_wait_again_for_a_provider_that_has_not_answered_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.01)
+    late = Late(tool("a", handler=saying("late")))
+    mcp = MCPServer("shop")
+    mcp.add_provider(late)
+    mcp.add_provider(Features(tool("a", handler=saying("early"))))
+    assert (await mcp.call_tool("a")).text == "early"
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 1000.0)
+    assert (await mcp.call_tool("a")).text == "early"
+    late.may_answer.set()
+    assert await names(mcp) == ["a"]
+    assert (await mcp.call_tool("a")).text == "late"
 
 
 @pytest.mark.parametrize("kind", [Features, Searchable])

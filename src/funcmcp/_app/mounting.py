@@ -234,13 +234,14 @@ class Mounting:
         """Serve the features of the mounted server's providers, too."""
         from funcmcp._app.providing import follow  # noqa: PLC0415 - few servers have providers
 
-        follow(self._above, self._mounted, self._copy_of, self._transforms)
+        follow(self._above, self._mounted, self._copy_of, self._transforms, (self._position,))
 
     def _changed(self, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister) and (feature.is_built_in or self._is_of_uploads(feature)):
             return
-        if self._copies.has(feature):
-            self._copies.remove(feature)
+        former = replace(feature, position=self._position_of(feature))
+        if self._copies.has(former):
+            self._copies.remove(former)
         if count > 0 or (self._serves_hidden and self._is_registered(feature)):
             self._copies.add(self._copy_of(feature))
 

@@ -49,6 +49,7 @@ def follow(
     mounted: ServerRuntime,
     copy: Callable[[Any], Any],
     transforms: Sequence[AnyTransform],
+    position: tuple[int, ...],
 ) -> None:
     """Serve the features of a mounted server's providers in the server above.
 
@@ -57,10 +58,10 @@ def follow(
         mounted: The mounted server.
         copy: Returns what the server above has of a feature.
         transforms: Those of the mount.
+        position: That of the mount.
     """
-    _providers_of(above).add_mounted(
-        mounted.server, MountedCallers(above.server, _providers_of(mounted), copy, transforms)
-    )
+    callers = MountedCallers(above.server, _providers_of(mounted), copy, transforms, position)
+    _providers_of(above).add_mounted(mounted.server, callers)
 
 
 def _providers_of(runtime: ServerRuntime) -> Providers:

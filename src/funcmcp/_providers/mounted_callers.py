@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._providers.provided import Match, Providers
     from funcmcp._providers.remote import RemoteProvider
-    from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
+    from funcmcp._server.catalog.transformed import AnyTransform
     from funcmcp._server.dispatch import Server
 
 _LISTS = ("tool", "resource", "resource template", "prompt", "skill")
@@ -29,6 +29,7 @@ class MountedCallers:
         providers: The providers of the mounted server.
         copy: Returns what the server above has of a feature of the mounted one.
         transforms: Those of the mount. They change the copies.
+        position: That of the mount.
     """
 
     remote: RemoteProvider | None = None
@@ -39,7 +40,9 @@ class MountedCallers:
         providers: Providers,
         copy: Callable[[Any], Any],
         transforms: Sequence[AnyTransform],
+        position: tuple[int, ...],
     ) -> None:
+        self.position = position
         self._server = server
         self._providers = providers
         self._copy = copy
@@ -62,12 +65,8 @@ class MountedCallers:
         """Return the features of a caller, with the transforms of both servers."""
         sources = self._providers.per_caller
         catalogs = await asyncio.gather(*(source.catalog_for(principal, again=again) for source in sources))
-        features: dict[tuple[type, str, str | None], AnyFeature] = {}
-        for catalog in catalogs:
-            for kind in _LISTS:
-                for feature in catalog.every_version(kind):
-                    features.setdefault((type(feature), feature.key, feature.version), feature)
-        return self._catalog_of(features.values())
+        features = [feature for catalog in catalogs for kind in _LISTS for feature in catalog.every_version(kind)]
+        return self._catalog_of(features)
 
     async def find(self, named: Any, params: dict[str, Any], principal: Principal | None) -> Match | None:
         """Return the feature that a request names."""

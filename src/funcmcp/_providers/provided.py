@@ -12,9 +12,12 @@ How it works: there are two kinds of providers, and both change features by tran
 Each answer has a time limit. A failure is one line in the log, at most one in a minute, and the last list remains. The
 next attempt is made after `RETRY_SECONDS` by a request, and at other servers (`RemoteProvider`) also without one, if
 clients listen to changes. Other servers delay nothing but the first list, the optional ones for `FIRST_LIST_SECONDS` at
-most and only once: what comes later is a change of the list. A call of an unknown name waits as long for a list that
-may have it, of an optional server or one that was read before. An empty list is an error as long as a server that could
-have some has never answered, unless it is optional.
+most and only once: what comes later is a change of the list. A list that is read again is waited for in the same way. A
+call of an unknown name waits as long for a list that may have it, of an optional server or one that was read before. An
+empty list is an error as long as a server that could have some has never answered, unless it is optional.
+
+Sources have positions, in the order in which they were added. Of two features with one name, that of the first source
+has it (`Registry`), and a call of the name goes there. This does not depend on which source answers first.
 """
 
 from __future__ import annotations
@@ -38,7 +41,6 @@ from funcmcp._server.calls.route import READS, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import Prompt, Resource, Skill, Tool
 from funcmcp._server.catalog.lookup import Lookup
-from funcmcp._server.catalog.registry import KeyTakenError
 from funcmcp._server.catalog.transformed import FEATURES, Transform, TransformedFeatures
 from funcmcp._server.connections.hub import LISTS
 from funcmcp._server.handlers.lists import Caching
@@ -47,7 +49,7 @@ from funcmcp._server.run import is_failure
 from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from funcmcp._auth.principal import Principal
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 
     Match: TypeAlias = tuple[Feature, Values]
     AnySource: TypeAlias = "SharedFeatures | MountedFeatures | CallerSource"
+
+_POSITION = operator.attrgetter("position")
 
 LIST_SECONDS = 30.0
 """Seconds that a provider may take to answer."""
@@ -130,7 +134,13 @@ _NAMED = {
 
 
 class CallerSource(Protocol):
-    """Features that depend on the caller: those of a provider, or of a mounted server."""
+    """Features that depend on the caller: those of a provider, or of a mounted server.
+
+    Attributes:
+        position: The beginning of the positions of the features.
+    """
+
+    position: tuple[int, ...]
 
     @property
     def remote(self) -> RemoteProvider | None:
@@ -166,6 +176,15 @@ class Providers:
         self._publish = publish
         self._shared: list[SharedFeatures | MountedFeatures] = []
         self._per_caller: list[CallerSource] = []
+        self._slow: dict[AnySource, float] = {}  # sources for which calls do not wait, and until when
+        server.catalog.follow_waiting(self._leave_out)
+
+    def _leave_out(self, feature: Feature, reason: str) -> None:
+        """Say once in the log that a feature is left out, because another one has its name."""
+        key = feature.key if feature.upstream is None else feature.upstream.key
+        for source in (*self._shared, *self._per_caller):
+            if source.position == feature.position[:1] and isinstance(source, _Source | MountedFeatures):
+                source.leave_out(key, reason)
 
     @property
     def is_per_caller(self) -> bool:
@@ -184,7 +203,7 @@ class Providers:
             mounted: The mounted server.
             callers: The features of its providers that depend on the caller. They are in no catalog.
         """
-        source = MountedFeatures(self._server, mounted)
+        source = MountedFeatures(self._server, mounted, callers.position)
         self._server.catalog.promise(source, mounted.catalog.promised)
         self._shared.append(source)
         self._per_caller.append(callers)
@@ -194,7 +213,7 @@ class Providers:
         if provider.per_caller or provider.per_request:
             source: SharedFeatures | CallerFeatures = CallerFeatures(self._server, provider, transforms)
         else:
-            source = SharedFeatures(self._server, provider, transforms, self._shared)
+            source = SharedFeatures(self._server, provider, transforms)
         provider.attach(services, source.invalidate, lambda uri: self._publish(source.exposed_uri(uri)))
         self._server.catalog.promise(source, source.promised)
         self._server.offer_budget()
@@ -282,13 +301,14 @@ class Providers:
             is_required = source.remote is not None and not source.remote.is_optional
             if catalog.is_unread and is_required and not self._server.catalog.has_kind(kind):
                 raise _unread_error("There is no list.", [source])
-        features: dict[str, Feature] = {}
+        features: Registry[Feature] = self._server.catalog.registry_of(kind).empty()
+        features.waiting_listeners.append(self._leave_out)
         for catalog in catalogs:
             for feature in catalog.of_kind(kind):
-                features.setdefault(feature.key, feature)
+                features.add(feature)
                 if isinstance(feature, Tool):
                     self._server.offer_budget(feature)
-        return features.values()
+        return features
 
     async def resolve(
         self, routed: RoutedRequest, principal: Principal | None, route: Callable[[Request], RoutedRequest]
@@ -299,16 +319,28 @@ class Providers:
         if routed.fault is not None and self._stands_for_another(routed):
             await self.ready()
             return _routed_again(routed, route)
-        named = None if routed.fault is None else _NAMED.get(routed.request.method)
-        if named is None or self._is_own(named, routed.request.params.get(named.member)):
+        named = _NAMED.get(routed.request.method)
+        if named is None:
             return routed
-        match = await self._match_of(named, routed.request.params, principal)
+        if routed.fault is None:
+            sources = self._before(routed.feature)
+        elif self._is_own(named, routed.request.params.get(named.member)):
+            return routed
+        else:
+            sources = sorted([*self._shared, *self._per_caller], key=_POSITION)
+        match = await self._match_of(named, sources, routed.request.params, principal)
         if match is None:
-            return self._with_reason(named, routed)
+            return routed if routed.fault is None else self._with_reason(named, routed)
         if isinstance(match[0], Tool):
             self._server.offer_budget(match[0])
         resolved = routed.with_feature(*match)
         return with_scheme_of(match[0].key, resolved) if routed.request.method in READS else resolved
+
+    def _before(self, feature: Feature | None) -> list[AnySource]:
+        """Return the sources of features of the caller that have a name before one in the catalog."""
+        if feature is None or not feature.position:
+            return []
+        return sorted((item for item in self._per_caller if item.position < feature.position), key=_POSITION)
 
     def _with_reason(self, named: _Named, routed: RoutedRequest) -> RoutedRequest:
         """Return a request for an unknown feature, with an error that names the servers which may have it."""
@@ -318,14 +350,42 @@ class Providers:
             return routed
         return routed.with_feature(fault=_unread_error(f"{quote(key)} is unknown.", missing))
 
-    async def _match_of(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
+    async def _match_of(
+        self, named: _Named, sources: Iterable[AnySource], params: dict[str, Any], principal: Principal | None
+    ) -> Match | None:
         """Return the feature that a request names. All sources that may have it look for it at the same time."""
         key = _key_in(named, params)
-        sources = [source for source in (*self._shared, *self._per_caller) if source.may_have(named.kind, key)]
-        match = await _first_match([source.find(named, params, principal) for source in sources])
+        possible = [source for source in sources if source.may_have(named.kind, key)]
+        if len(possible) == 1:
+            match = await possible[0].find(named, params, principal)
+        else:
+            searches = {source: asyncio.ensure_future(source.find(named, params, principal)) for source in possible}
+            try:
+                match = await self._first_match(searches)
+            finally:
+                for search in searches.values():
+                    search.cancel()
         if match is None and named.kind is Resource:
-            return self._unlisted(sources, params)
+            return self._unlisted(possible, params)
         return match
+
+    async def _first_match(self, searches: Mapping[AnySource, asyncio.Future[Match | None]]) -> Match | None:
+        """Return what the first source finds that finds anything.
+
+        The call waits `FIRST_LIST_SECONDS` in all, and then takes the first answer. A source for all callers that has
+        not answered in time is not waited for in the next `LONGEST_RETRY_SECONDS`.
+        """
+        end = monotonic() + FIRST_LIST_SECONDS
+        for source, search in searches.items():
+            is_slow = self._slow.get(source, 0.0) > monotonic()
+            await asyncio.wait({search}, timeout=0 if is_slow else max(0.0, end - monotonic()))
+            if search.done():
+                match = search.result()
+                if match is not None:
+                    return match
+            elif source in self._shared and not is_slow:
+                self._slow[source] = monotonic() + LONGEST_RETRY_SECONDS
+        return await _any_match({search for search in searches.values() if not search.done()})
 
     def _unlisted(self, sources: Iterable[AnySource], params: dict[str, Any]) -> Match | None:
         """Return a resource that another server may have without listing it, if only one server may have it."""
@@ -373,11 +433,15 @@ class _Source:
         server: The server.
         provider: The provider.
         transforms: Change its features.
+
+    Attributes:
+        position: The beginning of the positions of its features.
     """
 
     def __init__(self, server: Server, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
         self.server = server
         self.provider = provider
+        self.position: tuple[int, ...] = (next(server.catalog.positions),)
         self.remote = provider if isinstance(provider, RemoteProvider) else None
         self.name = type(provider).__name__ if self.remote is None else self.remote.name
         self.transforms = list(transforms)
@@ -446,18 +510,18 @@ class _Source:
         """Return a catalog beside that of the server, with the transforms of both."""
         return FeaturesOfCaller(self.server, self.transforms)
 
-    def add_to(self, features: TransformedFeatures, feature: AnyFeature) -> None:
-        """Add a feature; one that can't be added is left out, which is logged once."""
+    def add_to(self, features: TransformedFeatures, feature: AnyFeature, number: int = 0) -> None:
+        """Add a feature, by its number in the list; one that can't be added is left out, which is logged once."""
         try:
-            features.add(feature)
+            features.add(replace(feature, position=(*self.position, number)))
         except Exception as error:  # noqa: BLE001 - a transform may raise anything
-            self.leave_out(feature, error)
+            self.leave_out(feature.key, str(error))
 
-    def leave_out(self, feature: AnyFeature, error: Exception) -> None:
+    def leave_out(self, key: str, reason: str) -> None:
         """Say once in the log that a feature is left out."""
-        if feature.key not in self._left_out:
-            self._left_out.add(feature.key)
-            logger.error("%s: %s is left out. %s", self.name, quote(feature.key), quote(str(error), 600))
+        if key not in self._left_out:
+            self._left_out.add(key)
+            logger.error("%s: %s is left out. %s", self.name, quote(key), quote(reason, 600))
 
     async def answer(self, work: Any, method: str, *, has_list: bool = False) -> Any:
         """Return what the provider answers within the time limit; `FAILED` if it fails, which is logged.
@@ -574,36 +638,17 @@ class FeaturesOfCaller:
 class SharedFeatures(_Source):
     """The features of a provider that serves all callers alike. They are in the server's catalog.
 
-    A name belongs to the provider that was added first, however late it answers: the feature of a later one gives way,
-    and comes back when the name is free.
-
-    Args:
-        server: The server.
-        provider: The provider.
-        transforms: Change its features.
-        sources: Those of the server's providers, in their order.
-
     Attributes:
         is_slow: Whether a session has waited in vain for the first list of another server: later ones do not wait.
-        position: That of the features.
-        taken_by: The positions of features whose names the provider has, too.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        provider: Provider,
-        transforms: Sequence[AnyTransform],
-        sources: Sequence[SharedFeatures | MountedFeatures],
-    ) -> None:
+    def __init__(self, server: Server, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
         super().__init__(server, provider, transforms)
-        self._sources = sources
         self._features = TransformedFeatures(server.catalog.add, server.catalog.remove, self.transforms)
-        self.position = (next(server.catalog.positions),)
-        self.taken_by: set[tuple[int, ...]] = set()
         self._current: list[AnyFeature] = []
         self._single_features: FeaturesOfCaller | None = self.new_catalog()
         self.is_slow = False
+        self._is_late = False  # a request has waited in vain for the list that is being read
         self._is_stale = True
         self._next_at = float("-inf")  # the time of the next attempt
         self._expires = float("inf")
@@ -632,6 +677,7 @@ class SharedFeatures(_Source):
         """Return the task that reads the list."""
         if self._loading is None or self._loading.done() or self._loading.get_loop() is not asyncio.get_running_loop():
             self._loading = asyncio.create_task(self._load())
+            self._is_late = False
         return self._loading
 
     @property
@@ -646,7 +692,7 @@ class SharedFeatures(_Source):
     @property
     def is_waited_for(self) -> bool:
         """Whether a request for a list waits: for the first list, or for one that is due or being read again."""
-        return self._is_running or self._is_time()
+        return not (self._is_running and self._is_late) and (self._is_running or self._is_time())
 
     @property
     def _is_running(self) -> bool:
@@ -671,6 +717,7 @@ class SharedFeatures(_Source):
             await asyncio.wait({loading})
         elif again or not (self.failure or (self.remote.is_optional and self._was_missing)):
             await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
+            self._is_late = not loading.done()
         self._was_missing = self._was_missing or not self._was_read
 
     @property
@@ -723,48 +770,14 @@ class SharedFeatures(_Source):
         if len(features) == len(self._current) and all(map(operator.is_, features, self._current)):
             return
         is_different = not is_first and not _look_alike(features, self._current)
-        self._current = features
         with self.server.catalog.collecting() as changes:
-            self._exchange_features()
+            self._features.clear()
+            for number, feature in enumerate(features):
+                self.add_to(self._features, feature, number)
+        self._current = features
         if is_different:
             for change in changes:
                 self.server.hub.publish(change)
-
-    def _exchange_features(self) -> None:
-        """Put the current features into the catalog, also where a later provider has the name."""
-        later = [item for item in self._sources if isinstance(item, SharedFeatures) and item.position > self.position]
-        waiting = [source for source in later if self.position in source.taken_by]
-        self.take_out()
-        left_out = self.put_in()
-        in_the_way = [source for source in later if source.position in self.taken_by]
-        if in_the_way:
-            for source in (self, *in_the_way):
-                source.take_out()
-            left_out = self.put_in()
-        for feature, error in left_out:
-            self.leave_out(feature, error)
-        for source in later:
-            if source in waiting or source in in_the_way:
-                source.take_out()
-                for feature, error in source.put_in():
-                    source.leave_out(feature, error)
-
-    def take_out(self) -> None:
-        """Remove the features from the catalog."""
-        self._features.clear()
-
-    def put_in(self) -> list[tuple[AnyFeature, Exception]]:
-        """Add the current features to the catalog; return those that can't be added, with the reason."""
-        left_out: list[tuple[AnyFeature, Exception]] = []
-        self.taken_by.clear()
-        for feature in self._current:
-            try:
-                self._features.add(replace(feature, position=self.position))
-            except Exception as error:  # noqa: BLE001 - a transform may raise anything
-                left_out.append((feature, error))
-                if isinstance(error, KeyTakenError):
-                    self.taken_by.add(error.position)
-        return left_out
 
     async def find(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
         """Return the feature that a request names: from the list, or looked up if the list was never read."""
@@ -803,14 +816,24 @@ class MountedFeatures:
     Args:
         server: The server above.
         mounted: The mounted server.
+        position: The beginning of the positions of its features.
     """
 
     remote: None = None
     is_waited_for: bool = True
 
-    def __init__(self, server: Server, mounted: Server) -> None:
+    def __init__(self, server: Server, mounted: Server, position: tuple[int, ...]) -> None:
+        self.position = position
         self._server = server
         self._mounted = mounted
+        self._left_out: set[str] = set()
+
+    def leave_out(self, key: str, reason: str) -> None:
+        """Say once in the log that a feature is left out."""
+        if key not in self._left_out:
+            self._left_out.add(key)
+            name = self._mounted.options.name
+            logger.error("%s: %s is left out of the server that mounts it. %s", name, quote(key), quote(reason, 600))
 
     def may_have(self, kind: type, key: str | None) -> bool:
         """Return whether a feature that clients see under a key can be one of the mounted server."""
@@ -854,6 +877,7 @@ class CallerFeatures(_Source):
         self._lists: OrderedDict[str | None, FeaturesOfCaller] = OrderedDict()  # the last used one is the last
         self._loading: dict[str | None, asyncio.Task[FeaturesOfCaller]] = {}
         self._missed: set[str | None] = set()  # owners that got a list without what is being loaded
+        self._late: set[str | None] = set()  # owners that have waited in vain for what is being loaded
         self._changes = 0
 
     @property
@@ -883,10 +907,12 @@ class CallerFeatures(_Source):
         if loading is None or loading.get_loop() is not asyncio.get_running_loop():
             loading = self._loading[owner] = asyncio.create_task(self._load(owner, principal))
         previous = self._lists.get(owner)
-        await self._wait_for_list(loading, previous, again=again)
+        if owner not in self._late or previous is None:
+            await self._wait_for_list(loading, previous, again=again)
         if loading.done():
             return loading.result()
         self._missed.add(owner)
+        self._late.add(owner)
         if previous is None:
             previous = self.new_catalog()
             previous.is_unread = True
@@ -896,8 +922,8 @@ class CallerFeatures(_Source):
         """Return the features of one request; none if the provider fails."""
         features = self.new_catalog()
         listed = await self.answer(self.listed(principal), "list")
-        for feature in () if listed is FAILED else listed:
-            self.add_to(features.features, without_task(feature))
+        for number, feature in enumerate(() if listed is FAILED else listed):
+            self.add_to(features.features, without_task(feature), number)
         return features
 
     async def _wait_for_list(
@@ -906,9 +932,8 @@ class CallerFeatures(_Source):
         """Wait until a list is read, or for as long as a request waits for another server."""
         is_optional = self.remote is not None and self.remote.is_optional
         can_miss = is_optional or (self.remote is not None and previous is not None and not previous.is_unread)
-        is_bounded = is_optional or (again and can_miss)
         if again or not can_miss or previous is None or not previous.has_failed:
-            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
+            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if can_miss else None)
 
     def _valid(self, owner: str | None) -> FeaturesOfCaller | None:
         features = self._lists.get(owner)
@@ -931,8 +956,8 @@ class CallerFeatures(_Source):
             else:
                 features = self.new_catalog()
                 features.listed = listed
-                for feature in listed:
-                    self.add_to(features.features, without_task(feature))
+                for number, feature in enumerate(listed):
+                    self.add_to(features.features, without_task(feature), number)
                     features.count += 1
                 if owner in self._missed and not _look_alike(listed, [] if previous is None else previous.listed):
                     self.publish_lists()
@@ -944,6 +969,7 @@ class CallerFeatures(_Source):
         finally:
             self._loading.pop(owner, None)
             self._missed.discard(owner)
+            self._late.discard(owner)
 
     def _keep(self, owner: str | None, features: FeaturesOfCaller) -> None:
         self._lists[owner] = features
@@ -991,22 +1017,15 @@ def _key_in(named: _Named, params: dict[str, Any]) -> str | None:
     return key if isinstance(key, str) else None
 
 
-async def _first_match(searches: list[Coroutine[Any, Any, Match | None]]) -> Match | None:
-    """Return the first feature that a search finds, without waiting for slower ones; None if none finds any."""
-    if len(searches) == 1:
-        return await searches[0]
-    running = {asyncio.create_task(search) for search in searches}
-    try:
-        while running:
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for search in done:
-                match = search.result()
-                if match is not None:
-                    return match
-        return None
-    finally:
-        for search in running:
-            search.cancel()
+async def _any_match(running: set[asyncio.Future[Match | None]]) -> Match | None:
+    """Return the first feature that a search finds; None if none finds any."""
+    while running:
+        done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for search in done:
+            match = search.result()
+            if match is not None:
+                return match
+    return None
 
 
 def _match_of(named: _Named, lookup: Lookup, params: dict[str, Any]) -> Match | None:

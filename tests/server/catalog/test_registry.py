@@ -121,3 +121,65 @@ def test_listeners_follow_hidden_features() -> None:
     registry.remove("b")
     registry.remove("a")
     assert changes == [("a", 1), ("a", -1)]
+
+
+def test_of_two_features_with_one_name_the_first_position_has_it() -> None:
+    registry: Registry[Tool] = Registry("tool")
+    changes: list[tuple[str, tuple[int, ...], int]] = []
+    reasons: list[str] = []
+    registry.listeners.append(lambda feature, count: changes.append((feature.key, feature.position, count)))
+    registry.waiting_listeners.append(lambda feature, reason: reasons.append(f"{feature.position} {reason}"))
+    second, third, first = (tool(name, position=(number,)) for name, number in (("Send", 2), ("send", 3), ("send", 1)))
+    registry.add(second)
+    registry.add(third)
+    registry.add(first)
+    assert changes == [("Send", (2,), 1), ("Send", (2,), -1), ("send", (1,), 1)]
+    text = "Duplicate tool name {!r}, which differs from {!r} too little. Give one of the two another name."
+    assert reasons == [f"(3,) {text.format('send', 'Send')}", f"(2,) {text.format('Send', 'send')}"]
+    assert registry.every() == [first]
+    assert registry.waiting() == [third, second]
+    assert registry.rivals_of(tool("SEND")) == [first]
+    assert all(map(registry.holds, (first, second, third)))
+    with pytest.raises(RegistrationError, match="Duplicate tool name 'send'"):
+        registry.add(tool("send", position=(1,)))
+    registry.discard(second)
+    assert not registry.holds(second)
+    registry.add(second)
+    registry.discard(first)
+    assert (registry.every(), registry.waiting()) == ([second], [third])
+    registry.remove("Send")
+    assert (registry.every(), registry.waiting()) == ([third], [])
+    assert registry.empty().rivals_of(third) == []
+
+
+def test_a_feature_without_a_position_has_its_name_at_once_and_gives_it_back() -> None:
+    registry: Registry[Tool] = Registry("tool")
+    provided, own = tool("send", position=(0, 1)), tool("send")
+    registry.add(provided)
+    registry.add(own)
+    assert registry.every() == [own]
+    registry.remove("send")
+    assert registry.every() == [provided]
+
+
+def test_features_of_a_position_stay_when_a_mounting_server_refuses_the_one_with_their_name() -> None:
+    registry: Registry[Tool] = Registry("tool")
+    provided = tool("send", position=(0,))
+    registry.add(provided)
+
+    def refuse(feature: Tool, count: int) -> None:
+        if count > 0 and not feature.position:
+            raise RegistrationError("No.")
+
+    registry.listeners.append(refuse)
+    with pytest.raises(RegistrationError, match="No"):
+        registry.add(tool("send"))
+    assert registry.every() == [provided]
+
+
+def test_features_are_in_the_order_of_their_positions() -> None:
+    registry: Registry[Tool] = Registry("tool")
+    for name, position in (("d", (1, 0)), ("c", (0, 1)), ("a", ()), ("b", (0, 0))):
+        registry.add(tool(name, position=position))
+    assert [feature.key for feature in registry] == ["a", "b", "c", "d"]
+    assert [feature.key for feature in registry.every_version()] == ["a", "b", "c", "d"]

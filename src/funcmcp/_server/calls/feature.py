@@ -107,8 +107,9 @@ class Feature:
         failure_start: Gets an exception that the author has not anticipated and the request, and returns how the text
             for the client begins; None for a text that is that of the exception alone.
         mount: Where it comes from, if it is one of a mounted server whose middleware lists pass.
-        position: The place of its provider among the providers and mounts of the server, after that of the mount if the
-            server is mounted. Empty for a feature without a provider. Lists are in this order.
+        position: The place of its provider among the providers and mounts of the server, and its own place in the list
+            of the provider; before them the place of the mount, if the server is mounted. Empty for a feature without a
+            provider. Lists are in this order.
     """
 
     _: KW_ONLY

@@ -118,12 +118,12 @@ class Catalog:
     def has(self, feature: Addable, *, itself: bool = False) -> bool:
         """Return whether there is a feature whose name another one takes; with *itself*, whether there is this one."""
         if self._transformed is not None:
-            return self._transformed.has(feature)
+            return self._transformed.has(feature) if itself else self._transformed.has_name(feature)
         registry: Registry[Any] = self._registries[type(feature)]
+        if itself:
+            return registry.holds(feature)
         key = registry.key_like(feature.key)
         existing = [] if key is None else registry.versions_of(key)
-        if itself:
-            return any(item is feature for item in existing)
         return any(item.version == feature.version or None in {item.version, feature.version} for item in existing)
 
     def add_derived(self, feature: Addable) -> None:
@@ -177,7 +177,7 @@ class Catalog:
             transformed = TransformedFeatures(self._register, self._unregister)
             for registry in self._registries.values():
                 derived = set(self._derived)  # those of a removed tool are removed with it
-                for feature in registry.every():
+                for feature in [*registry.every(), *registry.waiting()]:
                     if not _is_built_in(feature) and feature not in derived:
                         registry.discard(feature)
                         transformed.add(feature)
@@ -250,9 +250,18 @@ class Catalog:
         yield from self.prompts
         yield from self.methods
 
+    def registry_of(self, kind: str) -> Registry[Any]:
+        """Return the features of a kind, such as "tool" or "resource template"."""
+        return next(registry for registry in self._registries.values() if registry.kind == kind)
+
     def has_kind(self, kind: str) -> bool:
         """Return whether there is a feature of a kind, such as "tool" or "resource template"."""
-        return any(len(registry) > 0 for registry in self._registries.values() if registry.kind == kind)
+        return len(self.registry_of(kind)) > 0
+
+    def follow_waiting(self, listener: Callable[[Any, str], None]) -> None:
+        """Call a function with each feature that has to wait for its name, and the reason."""
+        for registry in self._registries.values():
+            registry.waiting_listeners.append(listener)
 
     @property
     def has_anonymous(self) -> bool:

@@ -3,7 +3,8 @@
 How it works: features with one key are versions of each other. Lookup and iteration have the newest one that is
 visible; `in_version` finds the others. Listeners get every version, so that a server that mounts this one has all of
 them. Lists are in the order of the features' positions, so that a provider that answers late, or again, does not change
-it.
+it. Of two features that can't both be there, one without a provider, or of the first provider, has the name. The other
+one waits until the name is free.
 """
 
 from __future__ import annotations
@@ -24,18 +25,6 @@ class RegistrationError(ValueError):
     """A feature can't be registered; the text says why and what to do."""
 
 
-class KeyTakenError(RegistrationError):
-    """Another feature has the key.
-
-    Attributes:
-        position: The position of that feature.
-    """
-
-    def __init__(self, text: str, position: tuple[int, ...]) -> None:
-        super().__init__(text)
-        self.position = position
-
-
 class Keyed(Protocol):
     """Anything with a unique key."""
 
@@ -53,6 +42,8 @@ class Keyed(Protocol):
 
 
 F = TypeVar("F", bound=Keyed)
+
+_POSITION = operator.attrgetter("position")
 
 
 def normalized(name: str) -> str:
@@ -77,6 +68,7 @@ class Registry(Generic[F]):
             visible, or -1 if it was removed or hidden.
         hidden_listeners: Functions that are called with a feature and 1 if it is added and hidden, or -1 if it is
             removed while it is hidden.
+        waiting_listeners: Functions that are called with a feature that has to wait for its name, and the reason.
         is_visible: Decides whether a feature is visible.
         get: Returns the visible feature of exactly this key, or None.
     """
@@ -86,6 +78,7 @@ class Registry(Generic[F]):
         self.version = 0
         self.listeners: list[Callable[[F, int], None]] = []
         self.hidden_listeners: list[Callable[[F, int], None]] = []
+        self.waiting_listeners: list[Callable[[F, str], None]] = []
         self._key_name = key_name
         self._normalize = normalize
         self.is_visible: Callable[[F], bool] = lambda _feature: True
@@ -95,6 +88,7 @@ class Registry(Generic[F]):
         self._versions: dict[str, list[F]] = {}  # the features that have versions by key, the newest first
         self.get: Callable[[str], F | None] = self._features.get
         self._keys: dict[str, str] = {}  # by normalized key
+        self._waiting: dict[str, list[F]] = {}  # features without their name, by normalized key
         self._has_positions = False
 
     def key_like(self, key: str) -> str | None:
@@ -119,13 +113,42 @@ class Registry(Generic[F]):
         feature = self._all.get((key, None))
         return list(self._versions.get(key, ())) if feature is None else [feature]
 
+    def rivals_of(self, feature: F) -> list[F]:
+        """Return the features, visible or not, that can't be here beside another one."""
+        key = self._keys.get(self._normalize(feature.key))
+        if key is None:
+            return []
+        versions = self._versions.get(key, ())
+        if key != feature.key or feature.version is None or not versions:
+            return list(versions) or [self._all[key, None]]
+        return [other for other in versions if other.version == feature.version]
+
+    def holds(self, feature: F) -> bool:
+        """Return whether this very feature was added."""
+        waiting = self._waiting.get(self._normalize(feature.key), ())
+        return any(item is feature for item in (*self.versions_of(feature.key), *waiting))
+
     def add(self, feature: F) -> None:
-        """Add a feature; raise RegistrationError if its key is taken (KeyTakenError), or its key and version."""
-        normalized_key = self._normalize(feature.key)
-        existing = self._keys.get(normalized_key)
-        if existing is not None:
-            self._check_version(feature, existing)
-        self._keys[normalized_key] = feature.key
+        """Add a feature, or let it wait for its name; raise RegistrationError if one at its position has the name."""
+        rivals = self.rivals_of(feature)
+        for rival in rivals:
+            if rival.position == feature.position:
+                raise self._error(feature, rival)
+            if rival.position < feature.position:
+                self._let_wait(feature, rival)
+                return
+        for rival in rivals:
+            self._remove(rival)
+            self._let_wait(rival, feature)
+        self._put(feature)
+
+    def _let_wait(self, feature: F, winner: F) -> None:
+        self._waiting.setdefault(self._normalize(feature.key), []).append(feature)
+        for listener in self.waiting_listeners:
+            listener(feature, str(self._error(feature, winner)))
+
+    def _put(self, feature: F) -> None:
+        self._keys[self._normalize(feature.key)] = feature.key
         self._all[feature.key, feature.version] = feature
         self._has_positions = self._has_positions or bool(feature.position)
         if feature.version is not None:
@@ -141,29 +164,25 @@ class Registry(Generic[F]):
                 self.discard(feature)
                 raise
 
-    def _check_version(self, feature: F, existing: str) -> None:
-        """Raise RegistrationError unless a feature is another version of the one whose key is like its own."""
-        versions = self._versions.get(existing, ())
-        if existing != feature.key or (feature.version is None and not versions):
-            detail = "" if existing == feature.key else f", which differs from {existing!r} too little"
-            other = versions[0] if versions else self._all[existing, None]
+    def _error(self, feature: F, other: F) -> RegistrationError:
+        """Return the error for a feature that can't be here beside another one."""
+        if feature.key != other.key or (feature.version is None and other.version is None):
+            detail = "" if other.key == feature.key else f", which differs from {other.key!r} too little"
             upstream = getattr(other, "upstream", None)
             source = "" if upstream is None else f" The first one is that of {upstream.upstream.name}."
-            raise KeyTakenError(
+            return RegistrationError(
                 f"Duplicate {self.kind} {self._key_name} {feature.key!r}{detail}. "
-                f"Give one of the two another {self._key_name}.{source}",
-                other.position,
+                f"Give one of the two another {self._key_name}.{source}"
             )
-        if feature.version is None or not versions:
-            raise RegistrationError(
+        if feature.version is None or other.version is None:
+            return RegistrationError(
                 f"The {self.kind} {feature.key!r} has a version in one place and none in another. "
                 "Give all of them version=, or none."
             )
-        if any(feature.version == other.version for other in versions):
-            raise RegistrationError(
-                f"Duplicate version {feature.version!r} of the {self.kind} {feature.key!r}. "
-                "Give one of the two another version."
-            )
+        return RegistrationError(
+            f"Duplicate version {feature.version!r} of the {self.kind} {feature.key!r}. "
+            "Give one of the two another version."
+        )
 
     def remove(self, key: str) -> None:
         """Remove the feature of a key in all versions; raise KeyError if there is none."""
@@ -172,7 +191,18 @@ class Registry(Generic[F]):
             self.discard(feature)
 
     def discard(self, feature: F) -> None:
-        """Remove one version of a feature; raise KeyError if there is none."""
+        """Remove one version of a feature, and give its name to one that waits; raise KeyError if there is none."""
+        normalized_key = self._normalize(feature.key)
+        waiting = self._waiting.get(normalized_key, [])
+        remaining = [item for item in waiting if item is not feature]
+        if len(remaining) < len(waiting):
+            self._waiting[normalized_key] = remaining
+            return
+        self._remove(feature)
+        for item in sorted(self._waiting.pop(normalized_key, ()), key=_POSITION):
+            self.add(item)
+
+    def _remove(self, feature: F) -> None:
         key, version = feature.key, feature.version
         removed = self._all.pop((key, version))
         remaining = [other for other in self._versions.pop(key, ()) if other.version != version]
@@ -240,6 +270,14 @@ class Registry(Generic[F]):
         """Return the features in all versions, also those that are hidden."""
         return self._in_order(self._all.values())
 
+    def waiting(self) -> list[F]:
+        """Return the features that have to wait for their names."""
+        return [feature for features in self._waiting.values() for feature in features]
+
+    def empty(self) -> Registry[F]:
+        """Return a registry without features, with the same rules."""
+        return Registry(self.kind, self._normalize, key_name=self._key_name)
+
     def every_version(self) -> Iterator[F]:
         """Iterate over the visible features in all versions."""
         visible = [feature for place, feature in self._all.items() if place in self._visible]
@@ -248,7 +286,7 @@ class Registry(Generic[F]):
     def _in_order(self, features: Iterable[F]) -> list[F]:
         ordered = list(features)
         if self._has_positions:
-            ordered.sort(key=operator.attrgetter("position"))
+            ordered.sort(key=_POSITION)
         return ordered
 
     def _notify(self, feature: F, change: int) -> None:

@@ -8,6 +8,7 @@ later applies to all of them again. So lists and calls find plain features, and 
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +22,7 @@ from funcmcp._server.catalog.features import (
     Skill,
     Tool,
 )
-from funcmcp._server.catalog.registry import KeyTakenError, RegistrationError
+from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     AnyFeature: TypeAlias = Tool | Resource | ResourceTemplate | Prompt
     Transformed: TypeAlias = AnyFeature | Iterable[AnyFeature] | None
     AnyTransform: TypeAlias = "Transform | Callable[[AnyFeature], Transformed]"
+
+_Place: TypeAlias = tuple[type, str, str | None, tuple[int, ...]]
+"""The kind, key, version and position of a feature."""
 
 FEATURES = (Tool, Resource, ResourceTemplate, Prompt)
 """The classes of features that lists show."""
@@ -107,8 +111,9 @@ class TransformedFeatures:
         self._add = add
         self._remove = remove
         self.transforms: list[AnyTransform] = [*transforms]
-        self._sources: dict[tuple[type, str, str | None], Addable] = {}
-        self._results: dict[tuple[type, str, str | None], list[Addable]] = {}
+        self._sources: dict[_Place, Addable] = {}
+        self._results: dict[_Place, list[Addable]] = {}
+        self._names: Counter[tuple[type, str, str | None]] = Counter()
         for transform in self.transforms:
             _check_transform(transform)
         try:
@@ -121,21 +126,26 @@ class TransformedFeatures:
         """Add what the transforms make of a feature; raise RegistrationError, and add nothing, if that fails."""
         place = _place_of(feature)
         if place in self._sources:
-            text = f"Duplicate name or URI {feature.key!r}. Give one of the two another one."
-            raise KeyTakenError(text, self._sources[place].position)
+            raise RegistrationError(f"Duplicate name or URI {feature.key!r}. Give one of the two another one.")
         self._results[place] = self._added(self.results_of(feature))
         self._sources[place] = feature
+        self._names[place[:3]] += 1
 
     def remove(self, feature: Addable) -> None:
         """Remove what the transforms have made of a feature; raise KeyError if it was not added."""
         place = _place_of(feature)
         del self._sources[place]
+        self._names[place[:3]] -= 1
         for result in self._results.pop(place):
             self._remove(result)
 
     def has(self, feature: Addable) -> bool:
-        """Return whether a feature of the same key and version was added."""
+        """Return whether a feature of the same key, version and position was added."""
         return _place_of(feature) in self._sources
+
+    def has_name(self, feature: Addable) -> bool:
+        """Return whether a feature of the same key and version was added, at any position."""
+        return self._names[_place_of(feature)[:3]] > 0
 
     def remove_key(self, kind: type, key: str) -> None:
         """Remove the feature of a key in all versions; raise KeyError if there is none."""
@@ -170,7 +180,7 @@ class TransformedFeatures:
             if isinstance(transform, Transform):
                 for feature in transform.features():
                     results = self._added(self._through(feature, self.transforms[number + 1 :]))
-                    self._results[type(transform), f"{number} {feature.key}", feature.version] = results
+                    self._results[type(transform), f"{number} {feature.key}", feature.version, ()] = results
 
     def _remove_results(self) -> None:
         for results in self._results.values():
@@ -221,8 +231,8 @@ def _check_transform(transform: object) -> None:
         raise TypeError(f"A transform is a function or a Transform, not {type(transform).__name__}.")
 
 
-def _place_of(feature: Addable) -> tuple[type, str, str | None]:
-    return type(feature), feature.key, feature.version
+def _place_of(feature: Addable) -> _Place:
+    return type(feature), feature.key, feature.version, feature.position
 
 
 def _at_position(feature: Any, position: tuple[int, ...]) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import operator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from funcmcp._protocol.codec import encode, well_formed
@@ -300,7 +301,7 @@ class FeatureList:
             from funcmcp._server.catalog.session_view import seen_features  # noqa: PLC0415 - few sessions have rules
 
             features = [feature for feature in seen_features(self.registry, rules) if feature.is_listed]
-        features = [*await self.allowed(features, context), *await self.provided_for(context)]
+        features = self.with_provided(await self.allowed(features, context), await self.provided_for(context))
         if context.every_version or self.view is not None:
             features = list(dict.fromkeys(features))  # an older version may stand in for one that is not shown
         if through_mounts:
@@ -318,7 +319,7 @@ class FeatureList:
         return features
 
     async def provided_for(self, context: RequestContext) -> list[Any]:
-        """Return the features that are computed for the caller of a request, but those whose key is in the catalog."""
+        """Return the features that are computed for the caller of a request, but those whose name is another one's."""
         if self.provided is None:
             return []
         rules = session_rules_of(context)
@@ -326,10 +327,18 @@ class FeatureList:
             feature
             for feature in await self.provided.features_for(self.registry.kind, context.principal)
             if feature.is_listed
-            and feature.key not in self.registry
+            and all(feature.position < rival.position for rival in self.registry.rivals_of(feature))
             and (rules is None or rules.decide(feature, default=True))
         ]
         return await self.allowed(features, context)
+
+    def with_provided(self, features: list[Any], provided: list[Any]) -> list[Any]:
+        """Return a list with the features of the caller, in their order, and without those whose names these have."""
+        if not provided:
+            return features
+        without_name = {id(rival) for feature in provided for rival in self.registry.rivals_of(feature)}
+        remaining = [feature for feature in features if id(feature) not in without_name]
+        return sorted([*remaining, *provided], key=operator.attrgetter("position"))
 
     async def allowed(self, features: list[Any], context: RequestContext) -> list[Any]:
         """Return the features of a list that the caller of a request may use."""

@@ -71,7 +71,7 @@ class SkillList(FeatureList):
     async def features_for(self, context: RequestContext, *, through_mounts: bool = True) -> list[Any]:
         """Return the skills that the caller of a request gets."""
         del through_mounts  # middleware of mounted servers has no lists of skills
-        skills = [*await self.allowed(self.all(), context), *await self.provided_for(context)]
+        skills = self.with_provided(await self.allowed(self.all(), context), await self.provided_for(context))
         return [skill for skill in skills if is_seen(skill, context)]
 
 
