@@ -464,12 +464,21 @@ i { display: block; height: 60px; }
 def test_marks_that_are_stacked_on_a_letter_are_not_drawn_over_other_texts(browser: Browser) -> None:
     style = (FILES / "style.css").read_text(encoding="utf-8") + BETWEEN
     play = """
+    const picture = async (clip) => {
+        for (;;) {
+            try {
+                return await page.screenshot({ clip });
+            } catch (error) {  // Chromium gives a picture up after a time of its own, which a busy machine exceeds
+                if (!error.message.includes("Unable to capture screenshot")) throw error;
+            }
+        }
+    };
     const shots = async (text, style) => {
         const blocks = args.blocks.map((block) => `<i></i><div class="block">${block.replace("X", text)}</div>`);
         await page.setContent(`<style>${args.style} ${style}</style>${blocks.join("")}<i></i>`);
         const tops = await page.locator("i").evaluateAll((list) => list.map((node) => node.getBoundingClientRect().y));
         const pictures = [];
-        for (const y of tops) pictures.push(await page.screenshot({ clip: { x: 0, y, width: 300, height: 60 } }));
+        for (const y of tops) pictures.push(await picture({ x: 0, y, width: 300, height: 60 }));
         return pictures.map((picture) => picture.toString("base64"));
     };
     const marks = "Z" + "\u0301\u0323".repeat(100);
