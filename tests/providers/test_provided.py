@@ -614,11 +614,24 @@ async def test_a_caller_gets_the_feature_of_the_first_provider_that_has_the_name
         assert (await mcp.call_tool("a", principal=ADA)).text == "first"
 
 
-async def test_a_call_waits_for_a_provider_that_may_have_the_name_first() -> None:
-    class LateOfCaller(Late):
-        per_caller = True
+async def test_a_resource_of_a_list_is_not_that_of_a_server_which_may_have_it_without_listing_it() -> None:
+    class Guessing(Remote):
+        def unlisted(self, uri: str) -> Any:
+            return resource(uri, read)
 
-    late = LateOfCaller(tool("a", handler=saying("late"), tags=frozenset({"ada"})))
+    async def read(_context: RequestContext, uri: str, _values: Any) -> dict[str, Any]:
+        return {"contents": [{"uri": uri, "text": "guessed"}]}
+
+    mcp = MCPServer("shop")
+    mcp.add_provider(Guessing(optional=True))
+    mcp.add_provider(Features(resource("memo:a")))
+    assert [item.uri for item in await mcp.list_resources(principal=ADA)] == ["memo:a"]
+    assert (await mcp.read_resource("memo:a", principal=ADA)).text != "guessed"
+    assert (await mcp.read_resource("memo:b", principal=ADA)).text == "guessed"
+
+
+async def test_a_call_waits_for_a_provider_that_may_have_the_name_first() -> None:
+    late = Late(tool("a", handler=saying("late"), tags=frozenset({"ada"})))
     late.per_caller = True
     early = Early(late, tool("a", handler=saying("early"), tags=frozenset({"ada"})))
     early.per_caller = True

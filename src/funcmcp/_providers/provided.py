@@ -322,21 +322,24 @@ class Providers:
         named = _NAMED.get(routed.request.method)
         if named is None:
             return routed
+        params = routed.request.params
         if routed.fault is None:
-            sources = self._before(routed.feature)
-        elif self._is_own(named, routed.request.params.get(named.member)):
-            return routed
+            match = await self._match_of(named, self._before(routed.feature), params, principal)
+        elif self._is_own(named, params.get(named.member)):
+            match = None
         else:
             sources = sorted([*self._shared, *self._per_caller], key=_POSITION)
-        match = await self._match_of(named, sources, routed.request.params, principal)
+            match = await self._match_of(named, sources, params, principal) or self._unlisted(named, sources, params)
+            if match is None:
+                return self._with_reason(named, routed)
         if match is None:
-            return routed if routed.fault is None else self._with_reason(named, routed)
+            return routed
         if isinstance(match[0], Tool):
             self._server.offer_budget(match[0])
         resolved = routed.with_feature(*match)
         return with_scheme_of(match[0].key, resolved) if routed.request.method in READS else resolved
 
-    def _before(self, feature: Feature | None) -> list[AnySource]:
+    def _before(self, feature: Feature | None) -> list[CallerSource]:
         """Return the sources of features of the caller that have a name before one in the catalog."""
         if feature is None or not feature.position:
             return []
@@ -357,17 +360,13 @@ class Providers:
         key = _key_in(named, params)
         possible = [source for source in sources if source.may_have(named.kind, key)]
         if len(possible) == 1:
-            match = await possible[0].find(named, params, principal)
-        else:
-            searches = {source: asyncio.ensure_future(source.find(named, params, principal)) for source in possible}
-            try:
-                match = await self._first_match(searches)
-            finally:
-                for search in searches.values():
-                    search.cancel()
-        if match is None and named.kind is Resource:
-            return self._unlisted(possible, params)
-        return match
+            return await possible[0].find(named, params, principal)
+        searches = {source: asyncio.ensure_future(source.find(named, params, principal)) for source in possible}
+        try:
+            return await self._first_match(searches)
+        finally:
+            for search in searches.values():
+                search.cancel()
 
     async def _first_match(self, searches: Mapping[AnySource, asyncio.Future[Match | None]]) -> Match | None:
         """Return what the first source finds that finds anything.
@@ -387,9 +386,13 @@ class Providers:
                 self._slow[source] = monotonic() + LONGEST_RETRY_SECONDS
         return await _any_match({search for search in searches.values() if not search.done()})
 
-    def _unlisted(self, sources: Iterable[AnySource], params: dict[str, Any]) -> Match | None:
+    def _unlisted(self, named: _Named, sources: Iterable[AnySource], params: dict[str, Any]) -> Match | None:
         """Return a resource that another server may have without listing it, if only one server may have it."""
-        matches = [match for source in sources if (match := source.unlisted(params)) is not None]
+        if named.kind is not Resource:
+            return None
+        key = _key_in(named, params)
+        possible = [source for source in sources if source.may_have(Resource, key)]
+        matches = [match for source in possible if (match := source.unlisted(params)) is not None]
         return matches[0] if len(matches) == 1 else None
 
     def _stands_for_another(self, routed: RoutedRequest) -> bool:
