@@ -47,7 +47,7 @@ def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
             try:
                 definition = encoded_definition(features.registry, feature, features.shape, REVISIONS[NEWEST])
             except RegistrationError as error:
-                features.left_out.add(feature.key)  # the log need not name it again
+                features.left_out.count_as_written(feature.key)  # the log need not name it again
                 yield Fault(features.registry.kind, feature.key, str(error))
             else:
                 yield features.name, definition

@@ -47,7 +47,6 @@ STAND_ALONE = {
     "funcmcp._text.canonical_json": "RFC 8785, whose examples are its tests.",
     "funcmcp._transports.http.admission.rate_limits": "A reader looks for this name.",
     "funcmcp._transports.http.endpoints.per_request": "An era of its own, as handshake is.",
-    "funcmcp._upstreams.subscriptions": "The changes of an upstream, which know no features.",
     "funcmcp_cli.doctor.app_checks": "One module for each subject that doctor checks.",
     "funcmcp_cli.doctor.sign_in_checks": "One module for each subject that doctor checks.",
     "funcmcp_cli.doctor.task_checks": "One module for each subject that doctor checks.",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from funcmcp import Auth, HTTPOptions, Limits, MCPServer, ProtocolOptions, RegistrationError, ServerInfo
+from funcmcp._objects import definitions
 from funcmcp._objects.definitions import definition
 from funcmcp.auth import APIKeys
 from funcmcp.redis import RedisSessions
@@ -196,3 +197,21 @@ def test_the_signature_of_options_has_their_names_and_values() -> None:
 def test_a_required_option_is_missing() -> None:
     with pytest.raises(TypeError, match="authenticator"):
         Auth()  # type: ignore[call-arg]
+
+
+def test_a_copy_has_other_values() -> None:
+    soup = Soup("Minestrone", 2, price=6.5)
+    copied = definitions.replace(soup, spoons=3)
+    assert vars(copied) == vars(replace(soup, spoons=3))
+    assert (type(copied), soup.spoons) == (Soup, 2)
+    with pytest.raises(TypeError, match="Soup has no option 'colour'"):
+        definitions.replace(soup, colour="red")
+    with pytest.raises(RegistrationError, match="ttl must be a number of seconds"):
+        definitions.replace(TaskOptions(), ttl="long")
+
+
+def test_a_valid_call_is_not_bound_to_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[Any] = []
+    monkeypatch.setattr(definitions, "_check_call", lambda cls, *_call: bound.append(cls))
+    Soup("Minestrone", 2, price=6.5)
+    assert bound == []

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funcmcp import MCPServer
+from funcmcp._providers import namespace as namespace_module
 from funcmcp._server.catalog.features import Prompt, RawResponse, Resource, Tool
 from funcmcp.client import Client
 from funcmcp.content import EmbeddedResource, ResourceLink
@@ -132,3 +133,14 @@ def test_names_tell_what_a_prefix_may_have() -> None:
     assert not namespace.may_have(Prompt, "add")
     assert not namespace.may_have(Resource, "data://info")
     assert isinstance(namespace(prompt("add")), Prompt)
+
+
+def test_the_last_uris_that_clients_load_themselves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another server may list other ones each time."""
+    monkeypatch.setattr(namespace_module, "_MAX_WEB_URIS", 3)
+    namespace = Namespace("shop")
+    for number in range(10):
+        namespace(resource(f"https://example.com/{number}"))
+        namespace(template(f"https://example.com/{number}/{{name}}"))
+    assert list(namespace._web_uris) == [f"https://example.com/{number}" for number in (7, 8, 9)]
+    assert len(namespace._web_templates) == 3

@@ -11,6 +11,7 @@ from funcmcp import Context, Limits, MCPError, MCPServer, Principal
 from funcmcp._providers import provided
 from funcmcp._providers.remote import RemoteProvider
 from funcmcp._serving.composition import runtime_of
+from funcmcp._state import line_limit
 from funcmcp.auth import APIKeys, Auth, Grant
 from funcmcp.content import ResourceInfo
 from funcmcp.middleware import cache_results
@@ -857,3 +858,19 @@ async def test_few_of_many_unknown_arguments_of_a_tool_for_a_resource_are_report
     result = await mcp.call_tool(made.name, {"day": "x", **{f"dai{number}": 1 for number in range(5000)}})
     assert result.is_error
     assert result.text.endswith("and 980 more")
+
+
+async def test_names_that_change_without_end_are_reported_within_bounds(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server may list other variants of a foreign name each time."""
+    monkeypatch.setattr(line_limit, "MAX_SUBJECTS", 3)
+    name = "transfer_money"
+    provider = Features(refresh=0)
+    mcp = MCPServer("bank")
+    mcp.tool(name)(lambda: "done")
+    mcp.add_provider(provider)
+    for place in range(len(name)):
+        provider.features = [tool(f"{name[:place]}{name[place:].upper()}"), object()]
+        assert await names(mcp) == [name]
+    assert len(caplog.records) == 3 + 1

@@ -1,11 +1,12 @@
-"""A limit for the lines of the log that clients can cause."""
+"""Limits for the lines of the log that clients and other servers can cause."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state import line_limit
+from funcmcp._state.line_limit import LineLimit, LineOfEach
 from tests.clock import Clock
 
 if TYPE_CHECKING:
@@ -53,3 +54,23 @@ def test_a_traceback_follows_a_line_and_its_repetition_at_debug(caplog: pytest.L
     assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.DEBUG]
     assert all(record.exc_info is not None for record in caplog.records)
     assert caplog.text.count("OSError: away") == 2
+
+
+def test_each_subject_has_one_line_and_the_last_ones_have_one_in_a_minute(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_limit, "MAX_SUBJECTS", 3)
+    clock = Clock()
+    lines = LineOfEach(logging.ERROR, clock)
+    lines.count_as_written("elsewhere")
+    for name in ("a", "b", "a", "elsewhere", "c", "d", "e", "b"):
+        lines.write(name, "%s is left out.", name)
+    clock.now += 60
+    lines.write("f", "%s is left out.", "f")
+    assert caplog.messages == [
+        "a is left out.",
+        "b is left out.",
+        "c is left out.",
+        "f is left out. There were 2 more since the last such line.",
+    ]
+    assert {record.levelname for record in caplog.records} == {"ERROR"}

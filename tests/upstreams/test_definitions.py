@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp import MCPError, MCPServer
-from funcmcp._upstreams import definitions
-from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Kind, fault_of
+from funcmcp._state import line_limit
+from funcmcp._upstreams import definitions, features, pins
+from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Kind, ListWork, fault_of
+from funcmcp._upstreams.names import tool_name
+from funcmcp._upstreams.pins import pin_file, text_of
 from funcmcp.upstreams import Upstream, UpstreamError
+from tests.clock import Clock
 from tests.upstreams.scripted_lists import Scripted, tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -223,3 +231,88 @@ async def test_what_an_upstream_says_about_itself_is_bounded(description: dict[s
     handshake = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}, **description}
     with pytest.raises(UpstreamError, match="not valid"):
         await Upstream(Scripted({"initialize": handshake}, **description)).connect()
+
+
+async def test_what_is_not_valid_and_changes_without_end_is_reported_within_bounds(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_limit, "MAX_SUBJECTS", 3)
+    reader = definitions.DefinitionReader("docs", ListWork())
+    for number in range(10):
+        reader.log("tool", f"t{number}", "it is not an object")
+    reader.report_hidden_characters(TOOLS, "a", tool("a", description="Adds\U000e0072."))
+    assert len(caplog.records) == 3 + 1
+
+
+async def test_other_work_gets_its_turn_while_definitions_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "PART_SECONDS", 0)
+    numbers = count()
+    upstream = Scripted({"tools/list": {"tools": [tool(f"t{number}") for number in range(20)]}})
+    served = Upstream(upstream)
+    file = tmp_path / "docs.lock.json"
+    file.write_text(text_of(pin_file("docs", *await served.definitions())))
+    turns: dict[str, set[int]] = {"checked": set(), "compared": set(), "made": set()}
+    turn = [0]
+
+    def noting(step: str, function: Any) -> Any:
+        def call(*args: Any) -> Any:
+            turns[step].add(turn[0])
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(definitions, "fault_of", noting("checked", definitions.fault_of))
+    monkeypatch.setattr(pins, "hash_of", noting("compared", pins.hash_of))
+    monkeypatch.setattr(features, "tool_name", noting("made", tool_name))
+
+    async def take_turns() -> None:
+        while True:
+            turn[0] = next(numbers)
+            await asyncio.sleep(0)
+
+    mcp = MCPServer("gateway")
+    mcp.mount(Upstream(upstream, pinned=file))
+    others = asyncio.create_task(take_turns())
+    assert len(await mcp.list_tools()) == 20
+    others.cancel()
+    assert {step for step, taken in turns.items() if len(taken) >= 20} == turns.keys()
+
+
+async def test_work_is_counted_without_that_of_other_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(definitions, "perf_counter", clock)
+    work = ListWork()
+
+    async def others() -> None:
+        while True:
+            clock.now += 100
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    async for _ in work.parts(range(4)):
+        clock.now += 1
+    running.cancel()
+    assert work.seconds == 4
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(0.01, 0), (0.5, 10), (2, 40), (100, definitions.LONGEST_PAUSE)])
+def test_more_work_has_a_longer_pause(seconds: float, pause: float) -> None:
+    work = ListWork()
+    work.seconds = seconds
+    assert work.pause_after(0.0) == pause
+    assert work.pause_after(seconds) == 0
+
+
+async def test_a_list_that_is_much_work_is_used_for_longer_than_the_upstream_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(definitions, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(definitions, "PAUSE_FACTOR", 1e9)
+    upstream = Upstream(Scripted({"tools/list": {"tools": [tool("a")], "ttlMs": 0}}))
+    mcp = MCPServer("gateway")
+    mcp.mount(upstream)
+    await mcp.list_tools()
+    assert upstream.refresh == definitions.LONGEST_PAUSE

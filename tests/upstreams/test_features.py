@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from funcmcp import MCPError, MCPServer
 from funcmcp._client.notifications import Change
 from funcmcp._providers import provided
+from funcmcp._upstreams import features
+from funcmcp._upstreams.definitions import UpstreamLists
 from funcmcp.client import Client
 from funcmcp.transforms import ArgumentChange, Hide, ToolChange, ToolTransform
 from funcmcp.upstreams import Upstream
@@ -192,6 +195,38 @@ async def test_lists_that_do_not_depend_on_the_client_are_read_twice_and_later_o
     assert len(upstream.asked("tools/list")) == 2
     await served.list(None)
     assert len(upstream.asked("tools/list")) == 3
+
+
+@pytest.mark.parametrize("tools", [1, 50])
+async def test_the_names_in_lists_that_differ_are_collected_once(tools: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upstream may list other names each time, so the work must not grow with their square."""
+    numbers = count()
+    collected: list[UpstreamLists] = []
+    keys = UpstreamLists.keys
+
+    def counted(lists: UpstreamLists) -> set[Any]:
+        collected.append(lists)
+        return keys(lists)
+
+    def renamed(_params: Any) -> dict[str, Any]:
+        return {"tools": [tool(f"t{next(numbers)}") for _ in range(tools)]}
+
+    monkeypatch.setattr(UpstreamLists, "keys", counted)
+    assert len(list(await Upstream(Scripted({"tools/list": renamed})).list(None))) == 2 * tools
+    assert len(collected) == 5 + len(features._PARTS)
+
+
+async def test_lists_are_not_remembered_if_they_change_while_they_are_read() -> None:
+    def changing(_params: Any) -> dict[str, Any]:
+        if len(upstream.asked("tools/list")) == 1:
+            served._features.forget()
+        return {"tools": [tool("a")]}
+
+    upstream = Scripted({"tools/list": changing})
+    served = Upstream(upstream)
+    for requests in (2, 4, 5):
+        await served.list(None)
+        assert len(upstream.asked("tools/list")) == requests
 
 
 async def test_a_feature_that_has_not_changed_is_the_same_object() -> None:

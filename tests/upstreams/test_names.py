@@ -13,6 +13,8 @@ from funcmcp import MCPServer
 from funcmcp._authoring.signatures.naming import is_name
 from funcmcp._protocol.uri_template import InvalidTemplateError, URITemplate
 from funcmcp._server.catalog.features import Prompt, Resource, Tool
+from funcmcp._state import line_limit
+from funcmcp._upstreams import names as names_module
 from funcmcp._upstreams.names import (
     AnyTemplate,
     NameLengths,
@@ -209,3 +211,16 @@ async def test_a_function_of_the_definition_chooses() -> None:
 def test_a_choice_of_another_type_is_refused(only: Any) -> None:
     with pytest.raises(TypeError, match="only= must be a list of names"):
         Selection(only, "docs")
+
+
+@pytest.mark.parametrize("shortens", [False, True])
+def test_long_names_that_change_without_end_are_bounded(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, shortens: bool
+) -> None:
+    monkeypatch.setattr(line_limit, "MAX_SUBJECTS", 3)
+    monkeypatch.setattr(names_module, "_MAX_SHORTENED", 3)
+    lengths = NameLengths("docs", shortens=shortens)
+    for number in range(10):
+        lengths(local_tool(f"{LONG}_number_{number}"))
+    assert len(caplog.records) == (0 if shortens else 3 + 1)
+    assert list(lengths._names.values()) == [f"{LONG}_number_{number}" for number in (7, 8, 9)] * shortens

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp._upstreams import pins
+from funcmcp._state import line_limit
 from funcmcp._upstreams.pins import Pins, changes_between, hash_of, pin_file, read_pins, text_of
 from funcmcp.client import Client
 from funcmcp.upstreams import Upstream
@@ -187,9 +187,9 @@ def test_another_file_is_refused(text: str, problem: str, tmp_path: Path) -> Non
 async def test_an_upstream_that_changes_without_end_is_reported_within_bounds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pins, "_MAX_REPORTED", 3)
+    monkeypatch.setattr(line_limit, "MAX_SUBJECTS", 3)
     file = await pinned(tmp_path, Scripted(answers(a=tool("a"))))
     lists = Pins(file, "docs")
     for number in range(10):
         assert not lists.allows_instructions(f"Version {number}.")
-    assert caplog.text.count("is hidden") == 3
+    assert caplog.text.count("is hidden") == 3 + 1

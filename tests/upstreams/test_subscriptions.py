@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._client.notifications import Change
+from funcmcp._upstreams import subscriptions
+from funcmcp._upstreams.definitions import ListWork
+from funcmcp._upstreams.subscriptions import UpstreamChanges
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
     from tests.upstreams.conftest import Pair
 
 
@@ -63,3 +73,45 @@ async def test_client_that_leaves_while_its_subscription_begins_leaves_no_except
         await client.subscribe("memo://up/note")
     gc.collect()  # a task that is deleted reports its exception
     assert not unhandled
+
+
+class Loop:
+    """An event loop whose time a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waiting: list[tuple[float, Callable[..., object]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, function: Callable[..., object], *args: Any) -> None:
+        self.waiting.append((self.now + seconds, partial(function, *args)))
+
+    def move(self, seconds: float) -> None:
+        self.now += seconds
+        due = [item for item in self.waiting if item[0] <= self.now]
+        self.waiting = [item for item in self.waiting if item not in due]
+        for _, function in due:
+            function()
+
+
+def test_lists_that_are_much_work_are_read_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, work, reads = Loop(), ListWork(), []
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    changes = UpstreamChanges(lambda: reads.append(loop.now), lambda _uri: None, work)
+    changes.report(Change("tools"))
+    work.seconds += 1  # while a part of the list has been read
+    for _ in range(100):
+        changes.report(Change("tools"))
+    work.seconds += 1
+    loop.move(20)
+    assert reads == [1000]
+    loop.move(20)
+    assert reads == [1000, 1040]
+    loop.move(100)
+    assert len(reads) == 2
+    for _ in range(100):
+        changes.report(Change("tools"))
+        loop.move(0.1)
+    assert len(reads) == 2 + subscriptions.MAX_READS  # those were no work

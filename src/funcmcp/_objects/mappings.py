@@ -1,4 +1,4 @@
-"""Dicts that have some of the members of a mapping, and the depth of values of JSON."""
+"""Dicts that have some of the members of a mapping or the last ones only, and the depth of values of JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Container, Iterable, Mapping
 
 K = TypeVar("K")
@@ -30,6 +31,14 @@ def without_none(members: Mapping[K, V | None]) -> dict[K, V]:
 def lower_names(members: Mapping[str, V]) -> dict[str, V]:
     """Return the members with their names in lower case."""
     return {name.lower(): value for name, value in members.items()}
+
+
+def remember(members: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
+    """Set a member. If there are more than *limit* then, the one that was set first is removed."""
+    members[key] = value
+    members.move_to_end(key)
+    if len(members) > limit:
+        members.popitem(last=False)
 
 
 def is_nested_deeper(value: Any, limit: int) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.definitions import replace
+from funcmcp._objects.mappings import remember
 from funcmcp._objects.public_names import public
 from funcmcp._providers import uri_references
 from funcmcp._server.catalog.features import (
@@ -36,6 +38,10 @@ _WEB = ("http:", "https:", "data:")
 """Schemes of URIs that clients load themselves. Links to them stay as they are, unless the server has the resource."""
 
 
+_MAX_WEB_URIS = 10_000
+"""URIs that clients load themselves, and of which the server has a resource. Another server may change them often."""
+
+
 @public("funcmcp.transforms")
 class Namespace(Transform):
     """Puts a prefix before names and URIs: ``add`` becomes ``billing_add``, ``data://info`` ``data://billing/info``.
@@ -60,8 +66,8 @@ class Namespace(Transform):
             )
         self._prefix = prefix
         self._scheme = _as_scheme(prefix)
-        self._web_uris: set[str] = set()
-        self._web_templates: dict[str, URITemplate] = {}
+        self._web_uris: OrderedDict[str, None] = OrderedDict()
+        self._web_templates: OrderedDict[str, URITemplate] = OrderedDict()
 
     def __call__(self, feature: AnyFeature) -> Transformed:
         """Return the feature with the prefix."""
@@ -181,11 +187,11 @@ class Namespace(Transform):
 
         if isinstance(resource, Resource):
             if resource.uri.lower().startswith(_WEB):
-                self._web_uris.add(resource.uri)
+                remember(self._web_uris, resource.uri, None, _MAX_WEB_URIS)
             definition = _described(resource, "uri", key)
             return replace(resource, uri=key, describe=definition, handler=read, source_uri=source_uri)
         if resource.key.lower().startswith(_WEB):
-            self._web_templates[resource.key] = resource.template
+            remember(self._web_templates, resource.key, resource.template, _MAX_WEB_URIS)
         template = resource.template.with_text(key)
         definition = _described(resource, "uriTemplate", key)
         return replace(resource, template=template, describe=definition, handler=read, source_uri=source_uri)

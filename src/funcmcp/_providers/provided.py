@@ -25,14 +25,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import operator
 from collections import OrderedDict
-from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._auth.owner import owner_of
+from funcmcp._objects.definitions import replace
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._providers.namespace import Namespace
 from funcmcp._providers.provider import Provider
@@ -44,9 +45,9 @@ from funcmcp._server.catalog.lookup import Lookup
 from funcmcp._server.catalog.transformed import FEATURES, Transform, TransformedFeatures
 from funcmcp._server.connections.hub import LISTS
 from funcmcp._server.handlers.lists import Caching
-from funcmcp._server.log import logger, quote
+from funcmcp._server.log import quote
 from funcmcp._server.run import is_failure
-from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.line_limit import LineLimit, LineOfEach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -451,7 +452,7 @@ class _Source:
         self.can_get = type(provider).get is not Provider.get
         self.failure = ""
         self._failures = LineLimit()
-        self._left_out: set[str] = set()
+        self._left_out = LineOfEach(logging.ERROR)
 
     @property
     def promised(self) -> set[str]:
@@ -522,9 +523,8 @@ class _Source:
 
     def leave_out(self, key: str, reason: str) -> None:
         """Say once in the log that a feature is left out."""
-        if key not in self._left_out:
-            self._left_out.add(key)
-            logger.error("%s: %s is left out. %s", self.name, quote(key), quote(reason, 600))
+        text = "%s: %s is left out. %s"
+        self._left_out.write(key, text, self.name, quote(key), quote(reason, 600))
 
     async def answer(self, work: Any, method: str, *, has_list: bool = False) -> Any:
         """Return what the provider answers within the time limit; `FAILED` if it fails, which is logged.
@@ -572,9 +572,8 @@ class _Source:
         if isinstance(value, (*FEATURES, Skill)):
             return True
         name = type(value).__name__
-        if name not in self._left_out:
-            self._left_out.add(name)
-            logger.error("%s: a value of the type %s is left out. Return features.", self.name, quote(name))
+        text = "%s: a value of the type %s is left out. Return features."
+        self._left_out.write(name, text, self.name, quote(name))
         return False
 
 
@@ -829,14 +828,12 @@ class MountedFeatures:
         self.position = position
         self._server = server
         self._mounted = mounted
-        self._left_out: set[str] = set()
+        self._left_out = LineOfEach(logging.ERROR)
 
     def leave_out(self, key: str, reason: str) -> None:
         """Say once in the log that a feature is left out."""
-        if key not in self._left_out:
-            self._left_out.add(key)
-            name = self._mounted.options.name
-            logger.error("%s: %s is left out of the server that mounts it. %s", name, quote(key), quote(reason, 600))
+        text = "%s: %s is left out of the server that mounts it. %s"
+        self._left_out.write(key, text, self._mounted.options.name, quote(key), quote(reason, 600))
 
     def may_have(self, kind: type, key: str | None) -> bool:
         """Return whether a feature that clients see under a key can be one of the mounted server."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._authoring.features.registration_checks import feature_name
+from funcmcp._objects.definitions import replace
 from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._server.catalog.transformed import Transform

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextvars import Context
 
+    from funcmcp._state.line_limit import LineOfEach
+
 logger = logging.getLogger("funcmcp")
 
 MAX_QUOTED = 200
@@ -161,16 +163,17 @@ def log_list_left_out(scheme: str, error: BaseException) -> None:
     log_exception(logger, error, message, (_summary_of(error), quote(scheme)), extra)
 
 
-def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
+def log_left_out(lines: LineOfEach, kind: str, key: str, method: str, error: ValueError) -> None:
     """Write one line about a feature that is left out of a list, because it has no valid definition.
 
     Args:
+        lines: Those of the list. It has one for each feature.
         kind: The kind of feature, such as "tool".
         key: Its name or URI.
         method: The method of the list.
         error: The reason.
     """
-    logger.error("The %s %s is left out of %s. Correct it: %s", kind, quote(key), method, quote(error, 600))
+    lines.write(key, "The %s %s is left out of %s. Correct it: %s", kind, quote(key), method, quote(error, 600))
 
 
 def log_too_large(feature: str, method: str, size: int, limit: int) -> None:

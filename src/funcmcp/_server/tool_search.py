@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from difflib import get_close_matches
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -27,6 +28,7 @@ from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.handlers.lists import YIELD_INTERVAL, FeatureList, cursor_of, session_rules_of
 from funcmcp._server.log import log_left_out, logger, quote
 from funcmcp._server.tool_index import Index, best_matches, count_words, terms_in, words_in
+from funcmcp._state.line_limit import LineOfEach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -187,6 +189,7 @@ class ToolSearch:
         self._always_visible: dict[str, Tool] = {}
         self._unread: dict[str, Tool] = {}  # tools whose words are not in an index yet
         self._lock = RLock()  # tools may be added in any thread, and by code that describes one
+        self._left_out = LineOfEach(logging.ERROR)
         self._has_checked_names = False
 
     def start(self) -> None:
@@ -345,7 +348,7 @@ class ToolSearch:
         try:
             group.index.add(name, count_words(texts_of(tool.describe(), tool.tags)))
         except Exception as error:  # noqa: BLE001 - authors' types take part in schemas, and may raise anything
-            log_left_out("tool", name, self.options.search_tool_name, _as_fault(error))
+            log_left_out(self._left_out, "tool", name, self.options.search_tool_name, _as_fault(error))
 
 
 class SearchedTools(FeatureList):

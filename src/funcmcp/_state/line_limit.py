@@ -1,4 +1,4 @@
-"""A limit for the lines of the log that clients can cause."""
+"""Limits for the lines of the log that clients and other servers can cause."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 _logger = logging.getLogger("funcmcp")
 
 _PERIOD = 60.0
 """Seconds in which one line of a kind is written."""
+
+MAX_SUBJECTS = 1_000
+"""Subjects of which each has a line of its own."""
 
 _MAX_CAUSES = 5
 _MAX_FRAMES = 50
@@ -56,6 +59,46 @@ class LineLimit:
             message, arguments = message + " There were %d more since the last such line.", (*arguments, self._left_out)
             self._left_out = 0
         _write(self._level, message, arguments, error)
+
+
+class LineOfEach:
+    """Writes one line for each subject. The subjects behind the first `MAX_SUBJECTS` have one in a minute together.
+
+    Another server may choose the subjects, such as names of tools, so neither the memory nor the log grows with them.
+
+    Args:
+        level: The level of the lines.
+        clock: Returns monotonic seconds.
+    """
+
+    __slots__ = ("_further", "_level", "_subjects")
+
+    def __init__(self, level: int = logging.WARNING, clock: Callable[[], float] = monotonic) -> None:
+        self._level = level
+        self._subjects: set[int] = set()  # hashes, because a subject may be as long as a list of another server
+        self._further = LineLimit(level, clock)
+
+    def write(self, subject: Hashable, message: str, *arguments: object) -> None:
+        """Write a line, unless one of the first subjects has one already.
+
+        Args:
+            subject: What the line is about.
+            message: The message, with a placeholder for each argument.
+            arguments: What the placeholders stand for. Texts from outside must be escaped.
+        """
+        if hash(subject) in self._subjects:
+            return
+        if self.count_as_written(subject):
+            _logger.log(self._level, message, *arguments)
+        else:
+            self._further.write(message, *arguments)
+
+    def count_as_written(self, subject: Hashable) -> bool:
+        """Write no line for a subject later; return False, and change nothing, if there are too many subjects."""
+        has_place = len(self._subjects) < MAX_SUBJECTS
+        if has_place:
+            self._subjects.add(hash(subject))
+        return has_place
 
 
 def _write(level: int, message: str, arguments: tuple[object, ...], error: BaseException | None) -> None:

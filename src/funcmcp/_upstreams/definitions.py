@@ -2,7 +2,8 @@
 
 How it works: `DefinitionReader.read` asks for all lists of an upstream at the same time, page by page. What is read
 ends at the bounds below, with one line in the log. A definition that is not valid is left out, which is logged once:
-clients refuse a whole list for one member of the wrong type.
+clients refuse a whole list for one member of the wrong type. `ListWork` gives the event loop back while definitions are
+checked, and counts the time that they take.
 
 Source: 2026-07-28 schema, Tool, Resource, ResourceTemplate and Prompt; "server/utilities/pagination" (cursors are
 opaque, and a server chooses the size of its pages).
@@ -13,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from funcmcp._protocol import extensions
 from funcmcp._protocol.codec import encode
@@ -24,15 +26,18 @@ from funcmcp._protocol.headers import mirrored_parameters
 from funcmcp._protocol.objects import number_of
 from funcmcp._protocol.skills import entry_error
 from funcmcp._server.handlers.lists import Caching
-from funcmcp._server.log import logger, quote
+from funcmcp._server.log import quote
+from funcmcp._state.line_limit import LineOfEach
 from funcmcp._text.visible import hidden_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from funcmcp._upstreams.connection import Link
 
     Definition = Mapping[str, Any]
+
+T = TypeVar("T")
 
 MAX_PAGES = 1_000
 """Pages of one list."""
@@ -55,8 +60,17 @@ MAX_KEY = 2_048
 MAX_CURSOR = 16_384
 """Characters of a cursor. All cursors of a list are compared."""
 
-_MAX_LOGGED = 1_000
-"""Definitions that are left out and remembered, so that they are logged once."""
+PART_SECONDS = 0.01
+"""Seconds of work on definitions, after which other requests get their turn."""
+
+QUICK_SECONDS = 0.05
+"""Seconds of work on lists which are not worth a pause before the lists are read again."""
+
+PAUSE_FACTOR = 20
+"""How many times as long as more work the pause is."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds of the pause at most."""
 
 _DIALECTS = frozenset(
     {
@@ -130,9 +144,8 @@ class UpstreamLists(NamedTuple):
     caching: Caching
     is_cut: bool = False
 
-    @property
     def keys(self) -> set[tuple[Kind, str]]:
-        """The kinds and keys of all definitions."""
+        """Return the kinds and keys of all definitions, in a new set."""
         return {(kind, key) for kind, definitions in self.definitions.items() for key in definitions}
 
 
@@ -150,18 +163,51 @@ class _Items(NamedTuple):
     fault: str | None = None
 
 
+class ListWork:
+    """The work on the lists of one upstream.
+
+    Attributes:
+        seconds: Seconds that it has taken so far, without those of other tasks meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def parts(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """Yield items, and give the event loop back after each `PART_SECONDS` of work on them."""
+        began = perf_counter()
+        for item in items:
+            yield item
+            elapsed = perf_counter() - began
+            if elapsed >= PART_SECONDS:
+                self.seconds += elapsed
+                await asyncio.sleep(0)
+                began = perf_counter()
+        self.seconds += perf_counter() - began
+
+    def pause_after(self, earlier: float) -> float:
+        """Return the seconds before lists are read again, for the work since an earlier number of seconds of it."""
+        seconds = self.seconds - earlier
+        return 0.0 if seconds < QUICK_SECONDS else min(PAUSE_FACTOR * seconds, LONGEST_PAUSE)
+
+
 class DefinitionReader:
     """Reads the lists of one upstream.
 
     Args:
         name: The name of the upstream, for the log.
+        work: The work on its lists.
         skills: Whether its skills are read.
+
+    Attributes:
+        work: The work on its lists.
     """
 
-    def __init__(self, name: str, *, skills: bool = False) -> None:
+    def __init__(self, name: str, work: ListWork, *, skills: bool = False) -> None:
         self._name = name
+        self.work = work
         self._skills = skills
-        self._logged: set[tuple[str, str]] = set()
+        self._lines = LineOfEach()
 
     async def read(self, link: Link, capabilities: Mapping[str, Any]) -> UpstreamLists:
         """Return what the upstream lists for a client with these capabilities; raise MCPError or ClientError."""
@@ -171,7 +217,7 @@ class DefinitionReader:
         lists = await asyncio.gather(*(self._list(link, kind, capabilities) for kind in kinds))
         definitions: dict[Kind, dict[str, Definition]] = {}
         for kind, listed in zip(kinds, lists, strict=True):
-            definitions[kind] = self._valid(kind, listed.items)
+            definitions[kind] = await self._valid(kind, listed.items)
             if listed.fault is not None:
                 self.log(kind.name, "", f"its list {listed.fault}")
         caching = _merged(caching for listed in lists for caching in listed.cachings)
@@ -210,10 +256,10 @@ class DefinitionReader:
             params = {"cursor": cursor}
         return listed._replace(fault=f"has more than {MAX_PAGES} pages")
 
-    def _valid(self, kind: Kind, items: list[Any]) -> dict[str, Definition]:
+    async def _valid(self, kind: Kind, items: list[Any]) -> dict[str, Definition]:
         """Return the valid definitions of a list by their keys. The first one of two with one key remains."""
         definitions: dict[str, Definition] = {}
-        for number, item in enumerate(items, 1):
+        async for number, item in self.work.parts(enumerate(items, 1)):
             key = item.get(kind.key) if isinstance(item, dict) else None
             fault = fault_of(kind, item)
             if fault is None and key in definitions:
@@ -227,17 +273,12 @@ class DefinitionReader:
     def report_hidden_characters(self, kind: Kind, key: str, definition: Definition) -> None:
         """Write once to the log which texts of a definition have characters that a person does not see."""
         for sentence in hidden_in(f"the {kind.name} {key}", definition):
-            if (kind.name, sentence) not in self._logged and len(self._logged) < _MAX_LOGGED:
-                self._logged.add((kind.name, sentence))
-                logger.warning("%s: %s", self._name, quote(sentence, 600))
+            self._lines.write((kind.name, sentence), "%s: %s", self._name, quote(sentence, 600))
 
     def log(self, kind: str, key: str, fault: str) -> None:
         """Write once to the log that a definition, or with an empty key the end of a list, is left out."""
-        if (kind, key) in self._logged or len(self._logged) >= _MAX_LOGGED:
-            return
-        self._logged.add((kind, key))
         subject = f"the {kind} {quote(key)}" if key else f"the end of the list of {kind}s"
-        logger.warning("%s: %s is left out: %s.", self._name, subject, quote(fault, 300))
+        self._lines.write((kind, key), "%s: %s is left out: %s.", self._name, subject, quote(fault, 300))
 
 
 def fault_of(kind: Kind, item: object) -> str | None:

@@ -7,16 +7,16 @@ that are too long to be read to their end are not compared, because they may dif
 
 Later, only those without any are read as long as they do not change and the upstream announces no change.
 
-A feature whose definition has not changed is the same object in each list, so a list that is read again costs little.
+A feature whose definition has not changed is the same object in each list, so a list that is read again costs less.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._objects.definitions import replace
 from funcmcp._objects.mappings import without
 from funcmcp._protocol import apps
 from funcmcp._protocol.completion import Completion, completion_of
@@ -27,13 +27,13 @@ from funcmcp._server.calls.feature import UpstreamSource
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Skill, Tool
 from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import calling
-from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, DefinitionReader, without_null
+from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, without_null
 from funcmcp._upstreams.eras import is_of_another_version
 from funcmcp._upstreams.names import prompt_name, template_of, tool_name
 from funcmcp._upstreams.upstream_tasks import task_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from funcmcp._auth.principal import Principal
     from funcmcp._server.calls.context import RequestContext
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.features import Completer, Watch
     from funcmcp._server.catalog.transformed import AnyFeature
     from funcmcp._upstreams.connection import Link
-    from funcmcp._upstreams.definitions import Kind, UpstreamLists
+    from funcmcp._upstreams.definitions import DefinitionReader, Kind, UpstreamLists
     from funcmcp._upstreams.forwarding import Forwarding
     from funcmcp._upstreams.links import Links
 
     Needs = Mapping[tuple[Kind, str], frozenset[Capability]]
-    Choose = Callable[[UpstreamLists], UpstreamLists]
+    Choose = Callable[[UpstreamLists], Awaitable[UpstreamLists]]
 
 _PARTS: dict[Capability, dict[str, Any]] = {
     ("roots",): {"listChanged": True},
@@ -83,37 +83,36 @@ class UpstreamFeatures:
 
     Args:
         upstream: The upstream, which the features name as their source.
-        name: Its name, for the log.
+        definitions: Reads its lists.
         links: The connections to it.
         forwarding: Passes the requests for the features on.
         choose: Returns those of the listed definitions that become features.
         watch: Watches a resource for a client.
-        skills: Whether the skills of the upstream are features, too.
 
     Attributes:
         facts: What the upstream says about itself; None before the first list.
         caching: How clients may cache lists with these features.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of one `Upstream`
+    def __init__(
         self,
         upstream: Any,
-        name: str,
+        definitions: DefinitionReader,
         links: Links,
         forwarding: Forwarding,
         *,
         choose: Choose,
         watch: Watch,
-        skills: bool = False,
     ) -> None:
         self._upstream = upstream
         self._links = links
         self._forwarding = forwarding
         self._choose = choose
         self._watch = watch
-        self._definitions = DefinitionReader(name, skills=skills)
+        self._definitions = definitions
         self._features: dict[tuple[Kind, str], tuple[Any, AnyFeature]] = {}  # with what they were made of
         self._last: tuple[UpstreamLists, UpstreamLists, Needs] | None = None  # for clients without, and with all
+        self._changes = 0  # how often the upstream has announced one
         self.facts: ServerFacts | None = None
         self.caching = Caching()
 
@@ -124,6 +123,7 @@ class UpstreamFeatures:
 
     def forget(self) -> None:
         """Read the lists for clients with capabilities again, because the upstream has announced a change."""
+        self._changes += 1
         self._last = None
 
     async def read(self, caller: Principal | None) -> list[AnyFeature]:
@@ -131,14 +131,14 @@ class UpstreamFeatures:
         with calling(caller):
             lists, needs = await self._lists(caller)
         self.caching = lists.caching
-        chosen = self._choose(lists)
+        chosen = await self._choose(lists)
         features: list[AnyFeature] = []
         for kind, definitions in chosen.definitions.items():
-            for key, definition in definitions.items():
+            async for key, definition in self._definitions.work.parts(definitions.items()):
                 features += self._feature(kind, key, definition, needs.get((kind, key), frozenset()))
         features += _files_of_skills(features)
         if caller is None or len(self._features) > _MAX_FEATURES:
-            current = chosen.keys
+            current = chosen.keys()
             self._features = {place: entry for place, entry in self._features.items() if place in current}
         return features
 
@@ -164,12 +164,14 @@ class UpstreamFeatures:
             last = self._last
             if await self._listed(None, {}) == last[0]:
                 return last[1], last[2]
+        changes = self._changes
         every, plain = await asyncio.gather(self._listed(caller, _capabilities()), self._listed_or_none(caller, {}))
         if plain is None or plain.is_cut or every.is_cut:
             self._last = None
             return every, {}
-        needs = {} if plain.keys == every.keys else await self._needs(caller, plain, every)
-        self._last = None if caller is not None else (plain, every, needs)
+        needs = {} if plain.keys() == every.keys() else await self._needs(caller, plain, every)
+        is_valid = caller is None and changes == self._changes
+        self._last = (plain, every, needs) if is_valid else None
         return every, needs
 
     async def _needs(self, caller: Principal | None, plain: UpstreamLists, every: UpstreamLists) -> Needs:
@@ -183,9 +185,10 @@ class UpstreamFeatures:
         """
         parts = [*_PARTS]
         others = await asyncio.gather(*(self._listed_or_none(caller, _capabilities(part)) for part in parts))
+        listed = {part: lists.keys() for part, lists in zip(parts, others, strict=True) if lists is not None}
         needs: dict[tuple[Kind, str], frozenset[Capability]] = {}
-        for place in every.keys - plain.keys:
-            missing = {part for part, lists in zip(parts, others, strict=True) if lists and place not in lists.keys}
+        for place in every.keys() - plain.keys():
+            missing = {part for part, keys in listed.items() if place not in keys}
             needs[place] = frozenset(missing or {part for part in parts if len(part) == 1})
         for kind, definitions in plain.definitions.items():
             for key, definition in definitions.items():

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import OrderedDict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from funcmcp._authoring.signatures.naming import is_name, is_text
+from funcmcp._objects.mappings import remember
 from funcmcp._protocol.uri_template import MAX_URI, InvalidTemplateError, URITemplate, Values, with_lower_scheme
 from funcmcp._providers.selection import with_members
 from funcmcp._server.catalog.features import Prompt, Tool
 from funcmcp._server.catalog.transformed import Transform
 from funcmcp._server.log import logger
+from funcmcp._state.line_limit import LineOfEach
 from funcmcp._text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ MAX_NAME = 64
 
 _HASH = 8
 """Characters of a hash in a name: with 100,000 names, one pair in a million servers is equal."""
+
+_MAX_SHORTENED = 50_000
+"""Names that are shortened and remembered. An upstream may change them often."""
 
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -73,8 +79,8 @@ class NameLengths(Transform):
     def __init__(self, upstream: str, *, shortens: bool) -> None:
         self._upstream = upstream
         self._shortens = shortens
-        self._names: dict[str, str] = {}  # long names by short ones
-        self._warned: set[str] = set()
+        self._names: OrderedDict[str, str] = OrderedDict()  # long names by short ones
+        self._lines = LineOfEach()
 
     def __call__(self, feature: AnyFeature) -> Transformed:
         """Return the feature, with a shorter name if it is too long."""
@@ -82,14 +88,13 @@ class NameLengths(Transform):
             return feature
         short = short_name(feature.name)
         if self._shortens:
-            self._names[short] = feature.name
+            remember(self._names, short, feature.name, _MAX_SHORTENED)
             return with_members(feature, name=short)
-        if feature.name not in self._warned:
-            self._warned.add(feature.name)
-            logger.warning(
-                "%s: the name %s has %d characters. Most models take %d. With short_names=True it would be %s.",
-                *(self._upstream, visible_line(feature.name), len(feature.name), MAX_NAME, short),
-            )
+        self._lines.write(
+            feature.name,
+            "%s: the name %s has %d characters. Most models take %d. With short_names=True it would be %s.",
+            *(self._upstream, visible_line(feature.name), len(feature.name), MAX_NAME, short),
+        )
         return feature
 
     def source_key(self, kind: type, key: str) -> str:

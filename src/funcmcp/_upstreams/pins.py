@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._server.log import logger
+from funcmcp._state.line_limit import LineOfEach
 from funcmcp._text.canonical_json import canonical
 from funcmcp._text.visible import visible_line
 from funcmcp._upstreams.definitions import KINDS, UpstreamLists
@@ -24,16 +24,13 @@ from funcmcp._upstreams.definitions import KINDS, UpstreamLists
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from funcmcp._upstreams.definitions import Kind
+    from funcmcp._upstreams.definitions import Kind, ListWork
     from funcmcp._upstreams.features import ServerFacts
 
 VERSION = 1
 """The version of the file's format."""
 
 _INSTRUCTIONS = "instructions"
-
-_MAX_REPORTED = 1_000
-"""Differences that are remembered, so that they are logged once. Further ones are not logged."""
 
 
 class Change(NamedTuple):
@@ -139,21 +136,24 @@ class Pins:
         self._path = str(path)
         self._upstream = upstream
         self._hashes = {subject: entry["hash"] for subject, entry in entries_in(read_pins(path)).items()}
-        self._reported: set[tuple[str, str]] = set()
+        self._lines = LineOfEach()
 
-    def allowed(self, lists: UpstreamLists, is_used: Callable[[str], bool]) -> tuple[UpstreamLists, list[str]]:
+    async def allowed(
+        self, lists: UpstreamLists, is_used: Callable[[str], bool], work: ListWork
+    ) -> tuple[UpstreamLists, list[str]]:
         """Return the definitions that are as pinned, and what differs. The log gets each difference once.
 
         Args:
             lists: The definitions that the upstream has and that are used.
             is_used: Returns whether a name or URI would be used.
+            work: The work on the lists.
         """
         allowed: dict[Kind, dict[str, Mapping[str, Any]]] = {}
         missing = {subject for subject in self._hashes if subject != _INSTRUCTIONS and is_used(_key_in(subject))}
         differences = []
         for kind, definitions in lists.definitions.items():
             allowed[kind] = {}
-            for key, definition in definitions.items():
+            async for key, definition in work.parts(definitions.items()):
                 subject = f"{kind.name} {key}"
                 missing.discard(subject)
                 if self._is_pinned(subject, definition):
@@ -179,13 +179,9 @@ class Pins:
         return False
 
     def _report(self, subject: str, current: str, problem: str) -> None:
-        if (subject, current) in self._reported or len(self._reported) >= _MAX_REPORTED:
-            return
-        self._reported.add((subject, current))
-        logger.warning(
-            "%s: %s %s. Review it with funcmcp pin --check -o %s.",
-            *(self._upstream, visible_line(subject)[:200], problem, self._path),
-        )
+        text = "%s: %s %s. Review it with funcmcp pin --check -o %s."
+        shown = visible_line(subject)[:200]
+        self._lines.write((subject, current), text, self._upstream, shown, problem, self._path)
 
 
 def _entry(definition: Any) -> dict[str, Any]:

@@ -9,7 +9,9 @@ same session only. `UpstreamChanges` counts the clients that watch it there. The
 of them, which ends with the last one.
 
 What the upstream reports, over whichever connection, reaches the clients that listen here. The lists are read again
-first, at most `MAX_READS` times in `READS_SECONDS`, so an upstream that reports changes without end costs little.
+first, at most `MAX_READS` times in `READS_SECONDS`, and after a pause that is longer the more work they were the last
+time (`ListWork.pause_after`). So the work for an upstream that reports changes without end is bounded, however long its
+lists are.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from funcmcp._client.notifications import Change
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._upstreams.connection import Link
+    from funcmcp._upstreams.definitions import ListWork
     from funcmcp._upstreams.links import Links
 
 MAX_READS, READS_SECONDS = 10, 10.0
@@ -44,14 +47,17 @@ class UpstreamChanges:
     Args:
         on_lists: Is called when lists have changed.
         on_resource: Receives the URI of a resource that has changed.
+        work: The work on the lists.
     """
 
-    def __init__(self, on_lists: Callable[[], None], on_resource: Callable[[str], None]) -> None:
+    def __init__(self, on_lists: Callable[[], None], on_resource: Callable[[str], None], work: ListWork) -> None:
         self._on_lists = on_lists
         self._on_resource = on_resource
+        self._work = work
         self._watching: Counter[tuple[Link, str]] = Counter()
         self._changed: set[str] = set()
         self._reads: deque[float] = deque(maxlen=MAX_READS)  # the times of the last ones
+        self._work_before = 0.0  # the last one
         self._waits_on: asyncio.AbstractEventLoop | None = None
 
     def received(self, link: Link, message: dict[str, Any]) -> None:
@@ -127,14 +133,26 @@ class UpstreamChanges:
         loop = asyncio.get_running_loop()
         if self._waits_on is loop:
             return
-        delay = 0.0 if len(self._reads) < MAX_READS else self._reads[0] + READS_SECONDS - loop.time()
+        delay = self._next_at() - loop.time()
         if delay <= 0:
             self._read_lists(loop)
         else:
             self._waits_on = loop
-            loop.call_later(delay, self._read_lists, loop)
+            loop.call_later(delay, self._end_wait)
+
+    def _end_wait(self) -> None:
+        """Read the lists, or wait on if they were read in the meantime, which was much work."""
+        self._waits_on = None
+        self._lists_changed()
+
+    def _next_at(self) -> float:
+        """Return the time before which the lists are not read again."""
+        if not self._reads:
+            return float("-inf")
+        after_work = self._reads[-1] + self._work.pause_after(self._work_before)
+        return after_work if len(self._reads) < MAX_READS else max(after_work, self._reads[0] + READS_SECONDS)
 
     def _read_lists(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._waits_on = None
         self._reads.append(loop.time())
+        self._work_before = self._work.seconds
         self._on_lists()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.extensions import SKILLS, declared_settings
 from funcmcp._providers.remote import RemoteProvider
-from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import auth_of
+from funcmcp._upstreams.definitions import DefinitionReader, ListWork
 from funcmcp._upstreams.features import UpstreamFeatures
 from funcmcp._upstreams.forwarding import Forwarding
 from funcmcp._upstreams.links import Links, subject_of_client
@@ -97,6 +97,9 @@ class Upstream(RemoteProvider):
         ```
     """
 
+    _pause = 0.0
+    """Seconds for which the lists are used at least, because of the work that they were."""
+
     def __init__(  # noqa: PLR0913 - keyword-only options, most upstreams need none or one
         self,
         target: Target,
@@ -120,7 +123,8 @@ class Upstream(RemoteProvider):
         if skills:
             self.components: frozenset[str] = RemoteProvider.components | {"skill"}
         self.per_caller: bool = self._auth is not None and self._auth.per_caller
-        self._changes = UpstreamChanges(self.changed, self.resource_updated)
+        self._work = ListWork()
+        self._changes = UpstreamChanges(self.changed, self.resource_updated, self._work)
         self._links = Links(
             target,
             auth=self._auth,
@@ -138,13 +142,12 @@ class Upstream(RemoteProvider):
         self.name: str = self._links.name
         self.is_optional: bool = optional
         self.adds_instructions: bool = instructions
-        self.caching: Caching = Caching()
-        self.refresh: float | None = None
         self._selection = Selection(only, self.name)
         self._pins = None if pinned is None else Pins(pinned, self.name)
         self._name_lengths = NameLengths(self.name, shortens=short_names)
+        reader = DefinitionReader(self.name, self._work, skills=skills)
         self._features = UpstreamFeatures(
-            self, self.name, self._links, self._forwarding, choose=self._chosen, watch=self._watch, skills=skills
+            self, reader, self._links, self._forwarding, choose=self._chosen, watch=self._watch
         )
 
     @property
@@ -193,6 +196,7 @@ class Upstream(RemoteProvider):
 
     async def list(self, caller: Principal | None) -> Iterable[AnyFeature]:
         """Return the features of the other server."""
+        earlier = self._work.seconds
         try:
             features = await self._features.read(caller)
         except Exception as error:
@@ -200,6 +204,7 @@ class Upstream(RemoteProvider):
             raise
         self._links.health.listed(None)
         self.caching = self._features.caching
+        self._pause = self._work.pause_after(earlier)
         self.refresh = self._seconds_until_refresh()
         return features
 
@@ -264,11 +269,11 @@ class Upstream(RemoteProvider):
         """Close the connections, if the server that has this upstream does not run."""
         await self._links.aclose()
 
-    def _chosen(self, lists: UpstreamLists) -> UpstreamLists:
+    async def _chosen(self, lists: UpstreamLists) -> UpstreamLists:
         """Return the definitions that become features."""
         lists = self._selection.chosen(lists)
         if self._pins is not None:
-            lists, differences = self._pins.allowed(lists, self._selection.includes_key)
+            lists, differences = await self._pins.allowed(lists, self._selection.includes_key, self._work)
             self._links.health.pin_mismatch(differences)
         return lists
 
@@ -276,7 +281,7 @@ class Upstream(RemoteProvider):
         """Return after how many seconds the lists are read again; None if the server announces changes."""
         ttl = self._features.caching.ttl
         if ttl is not None:
-            return max(ttl / 1000, _LEAST_SECONDS)
+            return max(ttl / 1000, _LEAST_SECONDS, self._pause)
         declared = [self.server_capabilities.get(name) for name in _LISTS]
         announces = all(value.get("listChanged") is True for value in declared if isinstance(value, dict))
         return None if announces else _UNANNOUNCED_SECONDS

@@ -9,6 +9,7 @@ import pytest
 
 from funcmcp import MCPServer, RegistrationError
 from funcmcp._server.catalog.features import Skill
+from funcmcp._server.catalog.registry import Registry
 from funcmcp._server.catalog.transformed import TransformedFeatures
 from funcmcp._serving.composition import runtime_of
 from funcmcp.content import ResourceInfo
@@ -217,3 +218,37 @@ async def test_skills_and_methods_of_extensions_pass_transforms() -> None:
     async with Client(mcp, extensions=["com.example/shop"]) as client:
         assert [skill["uri"] for skill in (await client.request("skills/list"))["skills"]] == [file.uri]
         assert (await client.request("com.example/shop/open"))["open"] is True
+
+
+def test_names_that_change_without_end_leave_nothing_behind() -> None:
+    registry: Registry[Any] = Registry("tool")
+    features = TransformedFeatures(registry.add, registry.discard)
+    registry.add(tool("send"))
+    for number in range(10):
+        features.add(tool("SEND", position=(1, number)))
+        features.add(tool(f"t{number}", position=(1, 10 + number)))
+        features.clear()
+    assert registry._waiting == features._names == {}
+
+
+def test_the_work_to_remove_features_grows_with_their_number_and_not_with_its_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another server may list many variants of one name, which wait for each other."""
+    added: list[Any] = []
+    add = Registry.add
+
+    def counted(registry: Registry[Any], feature: Any) -> None:
+        added.append(feature)
+        add(registry, feature)
+
+    monkeypatch.setattr(Registry, "add", counted)
+    registry: Registry[Any] = Registry("tool")
+    features = TransformedFeatures(registry.add, registry.discard)
+    for number in range(64):
+        name = "".join(letter.upper() if number >> place & 1 else letter for place, letter in enumerate("friend"))
+        features.add(tool(name, position=(1, number)))
+    assert len(registry.waiting()) == 63
+    features.add_transform(lambda feature: feature)
+    features.clear()
+    assert (len(added), registry.every()) == (2 * 64, [])

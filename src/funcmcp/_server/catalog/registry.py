@@ -88,7 +88,7 @@ class Registry(Generic[F]):
         self._versions: dict[str, list[F]] = {}  # the features that have versions by key, the newest first
         self.get: Callable[[str], F | None] = self._features.get
         self._keys: dict[str, str] = {}  # by normalized key
-        self._waiting: dict[str, list[F]] = {}  # features without their name, by normalized key
+        self._waiting: dict[str, dict[int, F]] = {}  # features without their name, by normalized key and their id
         self._has_positions = False
 
     def key_like(self, key: str) -> str | None:
@@ -126,7 +126,7 @@ class Registry(Generic[F]):
     def holds(self, feature: F) -> bool:
         """Return whether this very feature was added."""
         waiting = self._waiting.get(self._normalize(feature.key), ())
-        return any(item is feature for item in (*self.versions_of(feature.key), *waiting))
+        return id(feature) in waiting or any(item is feature for item in self.versions_of(feature.key))
 
     def add(self, feature: F) -> None:
         """Add a feature, or let it wait for its name; raise RegistrationError if one at its position has the name."""
@@ -143,7 +143,7 @@ class Registry(Generic[F]):
         self._put(feature)
 
     def _let_wait(self, feature: F, winner: F) -> None:
-        self._waiting.setdefault(self._normalize(feature.key), []).append(feature)
+        self._waiting.setdefault(self._normalize(feature.key), {})[id(feature)] = feature
         for listener in self.waiting_listeners:
             listener(feature, str(self._error(feature, winner)))
 
@@ -193,13 +193,13 @@ class Registry(Generic[F]):
     def discard(self, feature: F) -> None:
         """Remove one version of a feature, and give its name to one that waits; raise KeyError if there is none."""
         normalized_key = self._normalize(feature.key)
-        waiting = self._waiting.get(normalized_key, [])
-        remaining = [item for item in waiting if item is not feature]
-        if len(remaining) < len(waiting):
-            self._waiting[normalized_key] = remaining
+        waiting = self._waiting.get(normalized_key, {})
+        if waiting.pop(id(feature), None) is not None:
+            if not waiting:
+                del self._waiting[normalized_key]
             return
         self._remove(feature)
-        for item in sorted(self._waiting.pop(normalized_key, ()), key=_POSITION):
+        for item in sorted(self._waiting.pop(normalized_key, {}).values(), key=_POSITION):
             self.add(item)
 
     def _remove(self, feature: F) -> None:
@@ -272,7 +272,7 @@ class Registry(Generic[F]):
 
     def waiting(self) -> list[F]:
         """Return the features that have to wait for their names."""
-        return [feature for features in self._waiting.values() for feature in features]
+        return [feature for features in self._waiting.values() for feature in features.values()]
 
     def empty(self) -> Registry[F]:
         """Return a registry without features, with the same rules."""

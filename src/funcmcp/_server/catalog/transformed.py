@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from funcmcp._objects.definitions import replace
 from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.features import (
     ExtensionMethod,
@@ -136,6 +136,8 @@ class TransformedFeatures:
         place = _place_of(feature)
         del self._sources[place]
         self._names[place[:3]] -= 1
+        if not self._names[place[:3]]:
+            del self._names[place[:3]]
         for result in self._results.pop(place):
             self._remove(result)
 
@@ -156,8 +158,8 @@ class TransformedFeatures:
             self.remove(self._sources[place])
 
     def clear(self) -> None:
-        """Remove everything."""
-        for feature in tuple(self._sources.values()):
+        """Remove everything, the last feature first, so that a name is not given to all that wait for it in turn."""
+        for feature in reversed(tuple(self._sources.values())):
             self.remove(feature)
 
     def add_transform(self, transform: AnyTransform) -> None:
@@ -183,7 +185,7 @@ class TransformedFeatures:
                     self._results[type(transform), f"{number} {feature.key}", feature.version, ()] = results
 
     def _remove_results(self) -> None:
-        for results in self._results.values():
+        for results in reversed(self._results.values()):
             for result in results:
                 self._remove(result)
         self._results.clear()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 import operator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from funcmcp._server.authorization import guard_for
 from funcmcp._server.catalog.needs import missing_of
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import log_left_out
+from funcmcp._state.line_limit import LineOfEach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -147,7 +149,7 @@ class FeatureList:
     Attributes:
         registry: The features.
         shape: Returns a definition in the form of a revision.
-        left_out: Keys of features that have no valid definition and were logged.
+        left_out: Writes the lines of features that have no valid definition.
         cache_scope: Whether caches may share a page; None: as the server's other answers.
         provided: The features that are computed at run time; None if there are none.
         method: The method.
@@ -171,7 +173,7 @@ class FeatureList:
         self.method = method
         self.view: FeatureView | None = None
         self.filters: Sequence[ListFilter] = ()
-        self.left_out: set[str] = set()
+        self.left_out = LineOfEach(logging.ERROR)
         self.provided: Provided | None = None
         self.page_size = page_size
         self.registry = registry
@@ -362,9 +364,7 @@ class FeatureList:
                 key = f"{feature.key} {number}" if context.every_version else feature.key
                 definitions[key] = encoded_definition(self.registry, feature, self.shape, context.client.revision)
             except RegistrationError as error:
-                if feature.key not in self.left_out:
-                    self.left_out.add(feature.key)
-                    log_left_out(self.registry.kind, feature.key, context.request.method, error)
+                log_left_out(self.left_out, self.registry.kind, feature.key, context.request.method, error)
             if number % YIELD_INTERVAL == 0:
                 await asyncio.sleep(0)
         return definitions

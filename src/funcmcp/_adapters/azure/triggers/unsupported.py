@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from funcmcp._adapters.azure.triggers.binding_json import equivalent
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import logger, quote
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,9 +109,10 @@ def _lost_of_others(server: Server) -> Iterator[tuple[str, str]]:
 
 def watch(server: Server) -> None:
     """Log when features change later: the host reads the list of features only once."""
+    lines = LineLimit()
 
     def warn(_feature: object, _count: int) -> None:
-        logger.warning("A feature was added or removed after trigger_app: the functions host will not know of it.")
+        lines.write("A feature was added or removed after trigger_app: the functions host will not know of it.")
 
     for registry in (server.catalog.tools, server.catalog.resources, server.catalog.templates, server.catalog.prompts):
         registry.listeners.append(warn)
