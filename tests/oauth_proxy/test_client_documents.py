@@ -60,6 +60,7 @@ class Host:
         self.status = "200 OK"
         self.fields = ["Content-Type: application/json"]
         self.body = json.dumps(DOCUMENT).encode()
+        self.was_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.requests: list[str] = []
@@ -84,6 +85,7 @@ class Host:
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             self.requests.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            self.was_asked.set()
             await self.may_answer.wait()
             head = [f"HTTP/1.1 {self.status}", *self.fields, f"Content-Length: {len(self.body)}", "Connection: close"]
             writer.write("\r\n".join([*head, "", ""]).encode() + self.body)
@@ -346,10 +348,14 @@ async def test_an_answer_of_another_form_is_refused(host: Host, status: str, fie
 
 
 async def test_a_host_that_does_not_answer_is_not_waited_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._SECONDS", 0.05)
+    limit = asyncio.timeout(None)
     host.may_answer.clear()
+    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents.asyncio.timeout", lambda _seconds: limit)
+    asking = asyncio.create_task(host.documents.client(URL))
+    await host.was_asked.wait()
+    limit.reschedule(asyncio.get_running_loop().time())
     with pytest.raises(DocumentError, match="in time"):
-        await host.documents.client(URL)
+        await asking
 
 
 async def test_a_name_without_an_address_is_refused() -> None:
