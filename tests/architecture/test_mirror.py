@@ -85,7 +85,6 @@ EXCEPTIONS = {
     "src/funcmcp/_client/orphans.py": "tests/upstreams/test_children",
     "src/funcmcp/_upstreams/connection.py": "tests/upstreams/test_failures",
     "src/funcmcp/_client/http_messages.py": "tests/client/test_http_exchange",
-    "src/funcmcp/_upstreams/link_changes.py": "tests/upstreams/test_subscriptions",
     "src/funcmcp/_upstreams/metadata.py": "tests/upstreams/test_forwarding",
     "src/funcmcp/_upstreams/running.py": "tests/upstreams/test_hostile_messages",
     "src/funcmcp/_upstreams/upstream_request.py": "tests/upstreams/test_forwarding",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from funcmcp._client import standing_stream
 from funcmcp._client.standing_stream import delay_seconds
 from funcmcp.client import Client
 from tests.client.scripted import Exchange, handshake_server, scripted
@@ -166,6 +167,57 @@ async def test_a_stream_with_ids_is_continued_and_one_without_reports_a_gap(
         await server.until("GET", 3)
         assert [get.headers.get("last-event-id") for get in server.having("GET")] == expected
     assert len(changed.values) == count
+
+
+async def test_a_stream_with_ids_reports_a_gap_if_the_server_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing_stream, "delay_seconds", lambda *_: 0.0)
+
+    async def stream(exchange: Exchange) -> None:
+        number = len(server.having("GET"))
+        if number == 2:
+            await exchange.respond(503)
+        elif number == 3:
+            exchange.reset()
+        else:
+            await exchange.begin_stream()
+            await exchange.send(f"id: e{number}\ndata: \n\n")
+            if number == 1:
+                exchange.close()
+            await asyncio.Event().wait()
+
+    changed = Calls()
+    capabilities = {"tools": {"listChanged": True}}
+    async with (
+        scripted(handshake_server(no_call, stream, capabilities)) as server,
+        Client(server.url, on_tool_list_changed=changed, timeout=PATIENCE),
+    ):
+        await changed.until(1)
+        assert [get.headers.get("last-event-id") for get in server.having("GET")] == [None, "e1", "e1", "e1"]
+
+
+@pytest.mark.parametrize(("statuses", "sessions"), [([404], 1), ([200, 404], 2)])
+async def test_a_path_without_a_stream_ends_no_session(
+    statuses: list[int], sessions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing_stream, "delay_seconds", lambda *_: 0.0)
+    ends: asyncio.Queue[bool] = asyncio.Queue()
+
+    async def stream(exchange: Exchange) -> None:
+        status = statuses[min(len(server.having("GET")), len(statuses)) - 1]
+        if status == 200:
+            await exchange.begin_stream()
+            exchange.close()
+        else:
+            await exchange.respond(status)
+
+    async with (
+        scripted(handshake_server(no_call, stream, {"tools": {"listChanged": True}})) as server,
+        Client(server.url, timeout=PATIENCE) as client,
+    ):
+        client._requests.open_stream(None, ends.put_nowait)
+        assert await ends.get() is (200 in statuses)
+        await client.call_tool("a")
+        assert len(server.having("initialize")) == sessions
 
 
 async def test_an_id_that_the_server_no_longer_knows_begins_anew() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPError, MCPServer
-from funcmcp._client.subscriptions import Changes, Listener
+from funcmcp._client import subscriptions
+from funcmcp._client.subscriptions import Changes, Listener, Subscriptions
 from funcmcp.client import Change, Client, ClientError, InvalidResponseError, StdioCommand
 from tests.cli.forking import running
 from tests.cli.processes import FUNCMCP
@@ -183,6 +184,9 @@ def listening_server(*scripts: Any, accepted: dict[str, Any] | None = None) -> A
                 body = b'{"jsonrpc": "2.0", "id": %d, "error": {"code": -32601, "message": "no"}}' % message["id"]
                 await exchange.respond(404, body)
                 return
+            if script in ("away", "unknown"):
+                await exchange.respond(503 if script == "away" else 404, b"<html>", kind="text/html")
+                return
             await exchange.begin_stream()
             if script != "silent":
                 notifications = message["params"]["notifications"] if accepted is None else accepted
@@ -247,6 +251,24 @@ async def test_a_server_that_does_not_report_changes_is_an_error(
             async with client.listen(resource_subscriptions=["data://a"], timeout=seconds):
                 pass
         await client.request("x/y")
+
+
+@pytest.mark.parametrize(
+    ("scripts", "was_open"),
+    [(["refuse"], False), (["end", "refuse"], True), (["reset", "away", "unknown"], True)],
+)
+async def test_a_server_that_refuses_to_report_changes_is_noticed(
+    scripts: list[str], was_open: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "delay_seconds", lambda *_: 0.0)
+    ends: asyncio.Queue[bool] = asyncio.Queue()
+    async with scripted(listening_server(*scripts)) as server, Client(server.url, timeout=PATIENCE) as client:
+        followed = Subscriptions(client._requests, lambda _: None, needs_stream=False, on_end=ends.put_nowait)
+        followed.include(Listener(lambda _: None, ["tools"]))
+        client._requests._on_notification = lambda message: followed.notified(message["method"], message["params"])
+        followed.session_began()
+        assert await ends.get() is was_open
+        await followed.aclose()
 
 
 @pytest.mark.slow("Streams end and begin again after a pause.")

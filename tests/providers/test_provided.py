@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import Context, Limits, MCPError, MCPServer, Principal
+from funcmcp._auth.owner import owner_of
 from funcmcp._providers import provided
 from funcmcp._providers.remote import RemoteProvider
 from funcmcp._serving.composition import runtime_of
@@ -390,6 +391,96 @@ async def test_lists_wait_once_for_a_server_that_does_not_answer_when_its_list_i
     async for _ in changes:
         if await names(mcp, ADA) == ["own", "add", "sub"]:
             break
+
+
+class SharedRemote(Features, RemoteProvider):
+    """Stands for a server with one list for all callers.
+
+    Attributes:
+        away: Whether it can't be reached.
+    """
+
+    name = "remote"
+    away = False
+
+    @property
+    def is_away(self) -> bool:
+        return self.away
+
+
+def doubt(provider: RemoteProvider, owner: str | None, seconds: float) -> None:
+    assert provider.on_doubt is not None
+    provider.on_doubt(owner, seconds)
+
+
+async def test_a_list_that_may_have_changed_is_read_with_the_next_request_or_if_clients_listen() -> None:
+    provider = SharedRemote(tool("add"))
+    mcp = shop(provider)
+    doubt(provider, None, 0.0)
+    assert await names(mcp) == ["own", "add"]
+    provider.features = [tool("other")]
+    doubt(provider, None, 0.0)
+    await asyncio.sleep(0)
+    assert len(provider.asked) == 1
+    assert await names(mcp) == ["own", "other"]
+    changes = runtime_of(mcp).server.hub.add(lambda _: True)
+    provider.features = [tool("last")]
+    doubt(provider, None, 0.0)
+    async with asyncio.timeout(PATIENCE):
+        assert (await anext(changes)).method == "notifications/tools/list_changed"
+    assert len(provider.asked) == 3
+
+
+async def test_a_list_that_may_have_changed_is_read_in_the_next_event_loop() -> None:
+    provider = SharedRemote(tool("add"))
+    mcp = shop(provider)
+    await asyncio.to_thread(asyncio.run, names(mcp))
+    provider.features = [tool("other")]
+    doubt(provider, None, 0.0)
+    assert await names(mcp) == ["own", "other"]
+
+
+async def test_a_list_is_read_as_soon_as_a_server_that_was_away_is_back(clock: Clock) -> None:
+    provider = SharedRemote(tool("add"))
+    mcp = shop(provider)
+    await names(mcp)
+    doubt(provider, None, 3600.0)
+    provider.error, provider.away = OSError("down"), True
+    assert await names(mcp) == ["own", "add"]
+    provider.error, provider.features = None, [tool("other")]
+    assert await names(mcp) == ["own", "add"]
+    provider.away = False
+    await mcp.call_tool("add")
+    async with asyncio.timeout(PATIENCE):
+        while await names(mcp) != ["own", "other"]:  # noqa: ASYNC110 - nothing else asks for the list
+            await asyncio.sleep(0)
+    provider.error = OSError("broken")
+    doubt(provider, None, 3600.0)
+    for _ in range(3):  # it is not away, so nothing shows when a further attempt is of use
+        await names(mcp)
+    assert len(provider.asked) == 4
+    clock.now += provided.RETRY_SECONDS
+    await names(mcp)
+    assert len(provider.asked) == 5
+
+
+async def test_the_list_of_one_caller_is_read_again_if_it_may_have_changed(clock: Clock) -> None:
+    provider = Remote(tool("add", tags=frozenset({"ada", "eve"})), optional=False)
+    provider.refresh = 3600.0
+    mcp = shop(provider)
+    changes = runtime_of(mcp).server.hub.add(lambda _: True)
+    for caller in (ADA, EVE):
+        assert await names(mcp, caller) == ["own", "add"]
+    doubt(provider, owner_of(ADA), 0.0)
+    doubt(provider, owner_of(Principal("zoe")), 0.0)
+    for caller in (ADA, EVE):
+        assert await names(mcp, caller) == ["own", "add"]
+    assert provider.asked == ["ada", "eve", "ada"]
+    assert changes.take() == []
+    provider.features = [tool("other", tags=frozenset({"ada"}))]
+    doubt(provider, owner_of(ADA), 0.0)
+    assert await names(mcp, ADA) == ["own", "other"]
+    assert "notifications/tools/list_changed" in [change.method for change in changes.take()]
 
 
 async def test_a_slow_optional_server_delays_the_list_of_a_caller_for_a_time_only(

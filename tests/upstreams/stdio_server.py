@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 TOOLS = ("count", "pid", "silent", "crash", "noise", "child", "variable", "slow_answer")
+FOLDER = os.environ.get("CHANGING_FOLDER")
+"""A folder with a file of the names of the tools; None for all of them, whose changes are not announced."""
+
 _lock = threading.Lock()
 _waiting: list[Any] = []
 _counter = itertools.count(1)
@@ -43,6 +46,14 @@ def answer_all() -> str:
         answer(waiting, "late")
     _waiting.clear()
     return "done"
+
+
+def list_tools() -> list[str]:
+    """Return the names of the tools; leave the number of the process in the folder that has them."""
+    if FOLDER is None:
+        return list(TOOLS)
+    Path(FOLDER, f"listed-{os.getpid()}").touch()
+    return Path(FOLDER, "tools").read_text(encoding="utf-8").split()
 
 
 def write_noise(lines: int) -> str:
@@ -79,10 +90,11 @@ def main() -> None:
         method, request_id, params = message.get("method"), message.get("id"), message.get("params") or {}
         if method == "initialize":
             info = {"name": "counting", "version": "1"}
-            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            capabilities = {"tools": {} if FOLDER is None else {"listChanged": True}}
+            result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}
             write({"id": request_id, "result": result})
         elif method == "tools/list":
-            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in list_tools()]
             write({"id": request_id, "result": {"tools": tools}})
         elif method == "tools/call":
             call(request_id, params["name"], params.get("arguments") or {}, params.get("_meta") or {})

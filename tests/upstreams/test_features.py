@@ -229,6 +229,22 @@ async def test_lists_are_not_remembered_if_they_change_while_they_are_read() -> 
         assert len(upstream.asked("tools/list")) == requests
 
 
+async def test_all_lists_are_read_again_after_the_upstream_has_announced_a_change() -> None:
+    asking: list[dict[str, Any]] = []
+
+    def listed(params: Any) -> dict[str, Any]:
+        return {"tools": [tool("plain"), *(asking if "roots" in params["_meta"][CAPABILITIES] else [])]}
+
+    upstream = Upstream(Scripted({"tools/list": listed}))
+    mcp = MCPServer("Gateway")
+    mcp.mount(upstream)
+    async with Client(mcp, roots=[]) as client:
+        assert [item.name for item in await client.list_tools()] == ["plain"]
+        asking.append(tool("asking"))
+        upstream._changes.report(Change("tools"))
+        assert [item.name for item in await client.list_tools(refresh=True)] == ["plain", "asking"]
+
+
 async def test_a_feature_that_has_not_changed_is_the_same_object() -> None:
     upstream = Scripted({"tools/list": {"tools": [tool("a"), tool("b")]}})
     served = Upstream(upstream)

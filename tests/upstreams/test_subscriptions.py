@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._client.notifications import Change
 from funcmcp._upstreams import subscriptions
 from funcmcp._upstreams.definitions import ListWork
-from funcmcp._upstreams.subscriptions import UpstreamChanges
+from funcmcp._upstreams.subscriptions import MAX_READS, UpstreamChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +75,10 @@ async def test_client_that_leaves_while_its_subscription_begins_leaves_no_except
     assert not unhandled
 
 
+def ignore(*_args: object) -> None:
+    """Handle nothing."""
+
+
 class Loop:
     """An event loop whose time a test moves."""
 
@@ -99,7 +103,7 @@ class Loop:
 def test_lists_that_are_much_work_are_read_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, work, reads = Loop(), ListWork(), []
     monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
-    changes = UpstreamChanges(lambda: reads.append(loop.now), lambda _uri: None, work)
+    changes = UpstreamChanges(lambda: reads.append(loop.now), ignore, ignore, ignore, work)
     changes.report(Change("tools"))
     work.seconds += 1  # while a part of the list has been read
     for _ in range(100):
@@ -115,3 +119,70 @@ def test_lists_that_are_much_work_are_read_again_after_a_pause(monkeypatch: pyte
         changes.report(Change("tools"))
         loop.move(0.1)
     assert len(reads) == 2 + subscriptions.MAX_READS  # those were no work
+
+
+class Reads:
+    """Counts the reads that `UpstreamChanges` causes."""
+
+    def __init__(self) -> None:
+        self.announced = 0
+        self.losses: list[tuple[str | None, float]] = []
+        self.is_silent = False
+        self.changed = asyncio.Event()
+        self.changes = UpstreamChanges(self._announced, lambda _uri: None, self._lost, self._silent, ListWork())
+
+    def _announced(self) -> None:
+        self.announced += 1
+        self.changed.set()
+
+    def _lost(self, owner: str | None, seconds: float) -> None:
+        self.losses.append((owner, seconds))
+
+    def _silent(self) -> None:
+        self.is_silent = True
+
+
+async def test_connections_that_are_lost_all_the_time_cause_few_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "READS_SECONDS", 3600.0)
+    monkeypatch.setattr(subscriptions, "delay_seconds", lambda _retry, failures, _ends: failures)
+    reads = Reads()
+    for _ in range(5 * MAX_READS):
+        reads.changes.lost(None)
+    assert reads.losses == [(None, number) for number in range(MAX_READS)]
+    reads.changes.report(Change("tools"))
+    assert reads.announced == 0
+
+
+async def test_a_loss_after_a_minute_counts_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "LOSSES_SECONDS", -1.0)
+    monkeypatch.setattr(subscriptions, "delay_seconds", lambda _retry, failures, _ends: failures)
+    reads = Reads()
+    for _ in range(3):
+        reads.changes.lost(None)
+    assert reads.losses == [(None, 0)] * 3
+
+
+async def test_a_change_that_comes_while_a_loss_waits_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads()
+    for _ in range(MAX_READS):
+        reads.changes.lost(None)
+    monkeypatch.setattr(subscriptions, "READS_SECONDS", 0.01)
+    reads.changes.lost(None)
+    reads.changes.report(Change("tools"))
+    reads.changes.lost(None)
+    await reads.changed.wait()
+    assert (reads.announced, len(reads.losses)) == (1, MAX_READS)
+
+
+async def test_the_loss_of_the_connection_of_a_caller_is_reported_for_this_caller() -> None:
+    reads = Reads()
+    for _ in range(2 * MAX_READS):
+        reads.changes.lost("ada")
+    assert reads.losses == [("ada", 0.0)] * 2 * MAX_READS
+
+
+def test_an_upstream_is_silent_until_its_next_session() -> None:
+    reads = Reads()
+    for is_silent in (False, True):
+        reads.changes.set_silent(is_silent=is_silent)
+        assert (reads.is_silent, reads.changes.is_silent) == (is_silent, is_silent)

@@ -138,7 +138,7 @@ class HTTPTransport(StreamableHTTP):
         """Return the transport of 2024-11-05 if the endpoint has it, after the response to ``initialize``."""
         if refusal.status not in _NO_STREAMABLE_HTTP or _has_reason(refusal):
             return None
-        http_sse = HTTPWithSSE(self._get_events, self._post_to, self._receive)
+        http_sse = HTTPWithSSE(self._get_events, self._post_to, self._receive, self.on_end)
         return http_sse if await http_sse.open(self._http_exchange.connect_seconds) else None
 
     async def _get_events(self) -> HttpResponse:

@@ -42,16 +42,25 @@ class HTTPWithSSE:
         post_to: Returns the function that sends a message, for the reference in the event ``endpoint``. It raises
             ConnectionFailedError for a URL on another origin.
         receive: Handles the notifications and requests of the server.
+        on_end: Is called when the stream ends before the transport is closed; None for nothing.
     """
 
-    def __init__(self, get: Get, post_to: Callable[[str], Post], receive: Receive) -> None:
+    def __init__(
+        self, get: Get, post_to: Callable[[str], Post], receive: Receive, on_end: Callable[[], None] | None = None
+    ) -> None:
         self._get = get
         self._post_to = post_to
+        self._on_end = on_end
         self._post: Post | None = None
         self._stream = SharedStream(receive)
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._reading: asyncio.Task[None] | None = None
         self._ended: ConnectionFailedError | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the stream has ended."""
+        return self._ended is not None
 
     async def open(self, seconds: float) -> bool:
         """Open the event stream. Return False if it does not name an endpoint within these seconds.
@@ -107,6 +116,8 @@ class HTTPWithSSE:
         except ConnectionFailedError as error:
             ended = error
         self._ended = ended
+        if self._on_end is not None:
+            self._on_end()
         self._stream.fail(ended)
 
     async def _take(self, event: Event) -> None:

@@ -245,17 +245,20 @@ class Requests:
             task.cancel()
         await self._transport.aclose()
 
-    def open_stream(self, on_gap: Callable[[], None] | None) -> asyncio.Event | None:
+    def open_stream(
+        self, on_gap: Callable[[], None] | None, on_end: Callable[[bool], None] | None = None
+    ) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, if the transport has one.
 
         Args:
             on_gap: Is called when messages may be missing. None leaves that of an open stream as it is.
+            on_end: Is called when the server refuses the stream, with whether it was open before. None is as above.
 
         Returns:
             Is set when the server has answered: the stream is open, or there is none. None: the transport has none.
         """
         if isinstance(self._transport, StandingStreams):
-            return self._transport.open_stream(self._headers(), on_gap)
+            return self._transport.open_stream(self._headers(), on_gap, on_end)
         return None
 
     async def send(

@@ -3,7 +3,9 @@
 How it works: the client requests the stream in the background after each handshake, if it has a use for it. When the
 stream ends, it requests it again, after the time that the server sent as `retry`, or else after a time that doubles
 with each failure. If the events had ids, the new stream continues the old one. Otherwise messages may be missing, and
-`on_gap` is called. A server that has no such stream answers with another status, usually 405, and is not asked again.
+`on_gap` is called. It is also called when the server was away in between: another process may serve now, and what has
+changed with it was never sent. A server that has no such stream, or no longer has the session, answers with another
+status, usually 405 or 404, and is not asked again: `on_end` is called.
 
 Source: 2025-11-25 "basic/transports, Listening for Messages from the Server" and "Resumability and Redelivery".
 """
@@ -67,22 +69,33 @@ class StandingStream:
         get: Requests the stream, with header fields.
         receive: Handles the notifications and requests of the server.
         on_gap: Is called when messages may be missing; None for nothing.
+        on_end: Is called when the server refuses the stream, with whether it was open before; None for nothing.
 
     Attributes:
         on_gap: Is called when messages may be missing; None for nothing.
+        on_end: Is called when the server refuses the stream, with whether it was open before; None for nothing.
         answered: Is set when the server has answered: the stream is open, or there is none.
+        was_open: Whether the server has opened it once.
     """
 
-    def __init__(self, get: Get, receive: Receive, on_gap: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        get: Get,
+        receive: Receive,
+        on_gap: Callable[[], None] | None,
+        on_end: Callable[[bool], None] | None = None,
+    ) -> None:
         self._get = get
         self._receive = receive
         self.on_gap = on_gap
+        self.on_end = on_end
         self.answered = asyncio.Event()
         self._stream = SharedStream(self._received)
         self._reader = EventReader()
         self._failures = 0
         self._ends = 0
-        self._was_open = False
+        self.was_open = False
+        self._was_away = False  # since the stream was open
 
     async def run(self) -> None:
         """Read the stream, and request it again when it ends."""
@@ -93,6 +106,8 @@ class StandingStream:
             _logger.debug("The client has no stream for what the server sends outside of requests: %s", error)
         finally:
             self._stream.cancel_answers()
+        if self.on_end is not None:
+            self.on_end(self.was_open)
 
     async def _pause(self) -> None:
         await asyncio.sleep(delay_seconds(self._reader.retry_seconds, self._failures, self._ends))
@@ -103,13 +118,17 @@ class StandingStream:
         try:
             try:
                 http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
+            except ConnectionFailedError:
+                self._was_away = True
+                raise
             finally:
                 self.answered.set()
             if http_response.status != _OK or not is_event_stream(http_response):
                 return await self._is_temporary(http_response)
-            if self._was_open and last_id is None and self.on_gap is not None:
+            is_continued = last_id is not None and not self._was_away
+            if self.was_open and not is_continued and self.on_gap is not None:
                 self.on_gap()
-            self._was_open = True
+            self.was_open, self._was_away = True, False
             await self._read_messages(http_response)
             self._ends += 1
         except (ConnectionFailedError, InvalidResponseError) as error:
@@ -133,6 +152,7 @@ class StandingStream:
         named_event = self._reader.last_id is not None
         if http_response.status in TEMPORARY:
             self._failures += 1
+            self._was_away = True
             return True
         self._reader.last_id = None
         return named_event

@@ -67,9 +67,13 @@ class StreamableHTTP:
         exchange: Sends a request and returns its response.
         path: The path of the endpoint.
         headers: Header fields of every request.
+
+    Attributes:
+        on_end: Is called when the one stream of HTTP+SSE ends before the transport is closed; None for nothing.
     """
 
     is_http = True
+    on_end: Callable[[], None] | None = None
 
     def __init__(self, exchange: Exchange, path: str, headers: Mapping[str, str]) -> None:
         self.session_id: str | None = None
@@ -88,6 +92,11 @@ class StreamableHTTP:
     def credentials(self) -> str | None:
         """The credentials of the next request."""
         return self._headers.get("authorization")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the one stream of HTTP+SSE has ended, so that nothing can be sent any more."""
+        return self._http_sse is not None and self._http_sse.has_ended
 
     def wrap_exchange(self, wrap: Callable[[Exchange], Exchange]) -> None:
         """Send requests through what a function returns for the present exchange."""
@@ -141,11 +150,16 @@ class StreamableHTTP:
             kind = message.get("method", "a response")
             raise InvalidResponseError(f"The server does not accept {kind} (HTTP status {http_response.status}).")
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None] | None) -> asyncio.Event:
+    def open_stream(
+        self,
+        headers: Mapping[str, str],
+        on_gap: Callable[[], None] | None,
+        on_end: Callable[[bool], None] | None = None,
+    ) -> asyncio.Event:
         """Open the stream for what the server sends outside of requests, in the background; see `StandingStreams`."""
         if self._stream is not None and self._stream_session == self.session_id:
-            if on_gap is not None:
-                self._stream.on_gap = on_gap
+            self._stream.on_gap = on_gap or self._stream.on_gap
+            self._stream.on_end = on_end or self._stream.on_end
             return self._stream.answered
         self._close_stream()
         if self._http_sse is not None:
@@ -154,9 +168,10 @@ class StreamableHTTP:
             return is_open
 
         def get(fields: Mapping[str, str]) -> Awaitable[HttpResponse]:
-            return self._get({**headers, **fields})
+            # A server may have nothing but POST at the path: before the first stream, 404 ends no session.
+            return self._get({**headers, **fields}, may_end_session=stream.was_open)
 
-        stream = self._stream = StandingStream(get, self._receive, on_gap)
+        stream = self._stream = StandingStream(get, self._receive, on_gap, on_end)
         self._stream_session = self.session_id
         # It belongs to no request, and so has no context variables of the one that begins it.
         self._standing = asyncio.create_task(stream.run(), context=Context())
@@ -270,14 +285,16 @@ class StreamableHTTP:
             raise error
         return http_response
 
-    async def _get(self, headers: Mapping[str, str], path: str | None = None) -> HttpResponse:
+    async def _get(
+        self, headers: Mapping[str, str], path: str | None = None, *, may_end_session: bool = True
+    ) -> HttpResponse:
         """Request an event stream. Raise ClientError as for a message."""
         session_id = self.session_id
         fields = {**self._headers, **headers, "accept": EVENT_STREAM}
         if session_id is not None:
             fields[header_names.SESSION_ID] = session_id
         http_response = await self._exchanged("GET", b"", fields, path)
-        error = self._error_of(http_response, session_id)
+        error = self._error_of(http_response, session_id if may_end_session else None)
         if error is not None:
             await discard(http_response)
             raise error

@@ -9,7 +9,8 @@ them together, so a resource that two listeners follow is subscribed to once, un
   else, a new stream begins before the old one ends. When the server or the network ends it, it begins again, after a
   time that doubles with each failure.
 
-A stream that begins again may have missed changes. So all that is followed is reported as changed.
+A stream that begins again may have missed changes. So all that is followed is reported as changed. `on_end` is called
+when the server refuses the stream.
 
 Source: 2025-11-25 "server/resources, Subscriptions"; 2026-07-28 "basic/utilities/subscriptions" (SEP-2575).
 """
@@ -19,11 +20,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._client.errors import RequestTimeoutError
+from funcmcp._client.errors import HTTPStatusError, RequestTimeoutError
 from funcmcp._client.notifications import LIST_CHANGES, Change, change_of
-from funcmcp._client.standing_stream import delay_seconds
+from funcmcp._client.standing_stream import TEMPORARY, delay_seconds
 from funcmcp._objects.background import hold_until_done
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_text
@@ -115,11 +117,21 @@ class Subscriptions:
         requests: Sends requests.
         on_change: Receives each change, whether a listener follows it or not.
         needs_stream: Whether the client has a use for what the server sends outside of requests, beside changes.
+        on_end: Is called when the server refuses to report changes, with whether it has done so before; None for
+            nothing.
     """
 
-    def __init__(self, requests: Requests, on_change: Callable[[Change], None], *, needs_stream: bool) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        on_change: Callable[[Change], None],
+        *,
+        needs_stream: bool,
+        on_end: Callable[[bool], None] | None = None,
+    ) -> None:
         self._requests = requests
         self._on_change = on_change
+        self._on_end = on_end
         self._needs_stream = needs_stream
         self._listeners: list[Listener] = []
         self._changing = asyncio.Lock()
@@ -218,13 +230,19 @@ class Subscriptions:
     def _open_stream(self) -> None:
         if not self._has_stream:
             self._has_stream = True
-            self._requests.open_stream(self.report_gap)
+            self._requests.open_stream(self.report_gap, self._on_end)
 
     async def _follow_in_background(self) -> None:
         try:
             await self.follow(self._requests.seconds(None))
         except (ClientError, MCPError) as error:
             _logger.warning("The server does not report the changes that the client follows: %s", error)
+            if self._requests.revision.per_request:
+                self._refused(was_open=False)
+
+    def _refused(self, *, was_open: bool) -> None:
+        if self._on_end is not None:
+            self._on_end(was_open)
 
     async def _subscribe(self, seconds: float | None) -> None:
         """Subscribe to resources in the handshake era."""
@@ -248,7 +266,9 @@ class Subscriptions:
         if any(stream.notifications == notifications and stream.is_open for stream in earlier):
             return
         if notifications:
-            stream = _ListenStream(self._requests, notifications, self.report_gap)
+            stream = _ListenStream(
+                self._requests, notifications, self.report_gap, partial(self._refused, was_open=True)
+            )
             self._streams.append(stream)
             try:
                 await stream.wait(seconds)
@@ -268,16 +288,24 @@ class _ListenStream:
         requests: Sends requests.
         notifications: The SubscriptionFilter.
         on_gap: Is called when the stream has begun again.
+        on_refusal: Is called when the server refuses to begin it again.
 
     Attributes:
         notifications: The SubscriptionFilter.
         task: Sends the requests.
     """
 
-    def __init__(self, requests: Requests, notifications: dict[str, Any], on_gap: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        notifications: dict[str, Any],
+        on_gap: Callable[[], None],
+        on_refusal: Callable[[], None],
+    ) -> None:
         self.notifications = notifications
         self._requests = requests
         self._on_gap = on_gap
+        self._on_refusal = on_refusal
         self._request_id = 0
         self._acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] = hold_until_done(asyncio.create_task(self._run(), context=Context()))
@@ -336,7 +364,10 @@ class _ListenStream:
                 return
             if isinstance(error, MCPError):
                 _logger.warning("The server no longer reports changes: %s", error)
+                self._on_refusal()
                 return
+            if isinstance(error, HTTPStatusError) and error.status not in TEMPORARY:
+                self._on_refusal()
             failures = 0 if loop.time() - begun > _LONG_SECONDS else failures + 1
             await asyncio.sleep(delay_seconds(None, failures, 0))
 

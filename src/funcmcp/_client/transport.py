@@ -60,12 +60,18 @@ class Transport(Protocol):
 class StandingStreams(Protocol):
     """A transport that can open a stream for what the server sends outside of requests, beside those of requests."""
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None] | None) -> asyncio.Event:
+    def open_stream(
+        self,
+        headers: Mapping[str, str],
+        on_gap: Callable[[], None] | None,
+        on_end: Callable[[bool], None] | None = None,
+    ) -> asyncio.Event:
         """Open the stream in the background, and again whenever it ends, unless the session has it already.
 
         Args:
             headers: Header fields of the requests.
             on_gap: Is called when messages may be missing. None leaves that of an open stream as it is.
+            on_end: Is called when the server refuses the stream, with whether it was open before. None is as above.
 
         Returns:
             Is set when the server has answered: the stream is open, or there is none.

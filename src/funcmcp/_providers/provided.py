@@ -216,6 +216,8 @@ class Providers:
         else:
             source = SharedFeatures(self._server, provider, transforms)
         provider.attach(services, source.invalidate, lambda uri: self._publish(source.exposed_uri(uri)))
+        if source.remote is not None:
+            source.remote.on_doubt = source.expire
         self._server.catalog.promise(source, source.promised)
         self._server.offer_budget()
         if "skill" in provider.components:
@@ -596,6 +598,7 @@ class FeaturesOfCaller:
         self.count = 0
         self.is_unread = False
         self.has_failed = False
+        self.may_differ = False  # from the next list, without a notification
         self.listed: list[AnyFeature] = []
         self.features = TransformedFeatures(catalog.add, catalog.remove, [*transforms, *server.catalog.transforms])
         self.lookup = Lookup(catalog)
@@ -653,7 +656,8 @@ class SharedFeatures(_Source):
         self._is_late = False  # a request has waited in vain for the list that is being read
         self._is_stale = True
         self._next_at = float("-inf")  # the time of the next attempt
-        self._expires = float("inf")
+        self._read_at = float("inf")
+        self._was_away = False  # at the last attempt
         self._loading: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._was_missing = False  # in a list that a client has
@@ -675,6 +679,14 @@ class SharedFeatures(_Source):
         with contextlib.suppress(RuntimeError):  # the loop has been closed in the meantime
             self._loop.call_soon_threadsafe(self.start)
 
+    def expire(self, owner: str | None, seconds: float) -> None:
+        """Read the list again with the next request, and after some seconds without one if clients listen."""
+        del owner
+        self._is_stale = True
+        if self._was_read and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._try_again_after, seconds)
+
     def start(self) -> asyncio.Task[None]:
         """Return the task that reads the list."""
         if self._loading is None or self._loading.done() or self._loading.get_loop() is not asyncio.get_running_loop():
@@ -689,7 +701,10 @@ class SharedFeatures(_Source):
 
     def _is_time(self) -> bool:
         now = monotonic()
-        return (self._is_stale or now >= self._expires) and now >= self._next_at
+        refresh = self.provider.refresh
+        is_old = self._is_stale or (refresh is not None and now >= self._read_at + refresh)
+        is_back = self._was_away and self.remote is not None and not self.remote.is_away
+        return is_old and (is_back or now >= self._next_at)
 
     @property
     def is_waited_for(self) -> bool:
@@ -741,18 +756,19 @@ class SharedFeatures(_Source):
             except BaseException:  # the event loop ends, and another one may serve afterwards
                 self._is_stale = True
                 raise
+            self._was_away = features is FAILED and self.remote is not None and self.remote.is_away
             if features is FAILED:
                 self._is_stale, self._next_at = True, monotonic() + self._pause
                 self._try_again_after(self._pause)
                 self._pause = min(LONGEST_RETRY_SECONDS, self._pause * 2)
                 return
             self.failure, self._pause, self.is_slow = "", RETRY_SECONDS, False
+            self._next_at = float("-inf")
             self.server.catalog.promise(self, self.promised)
             self._replace(features)
             if not self._is_stale:  # otherwise the provider has changed in the meantime
                 break
-        if self.provider.refresh is not None:
-            self._expires = monotonic() + self.provider.refresh
+        self._read_at = monotonic()
 
     def _try_again_after(self, seconds: float) -> None:
         """Read the list of another server again, without a request if clients then listen to changes."""
@@ -890,6 +906,14 @@ class CallerFeatures(_Source):
         self._changes += 1
         self.publish_lists()
 
+    def expire(self, owner: str | None, seconds: float) -> None:
+        """Read the list of a caller again with the next request that needs it, and notify clients if it differs."""
+        del seconds
+        features = self._lists.get(owner)
+        if features is not None:
+            features.expires = float("-inf")
+            features.may_differ = True
+
     async def catalog_for(self, principal: Principal | None, *, again: bool = False) -> FeaturesOfCaller:
         """Return the features of a caller.
 
@@ -959,7 +983,8 @@ class CallerFeatures(_Source):
                 for number, feature in enumerate(listed):
                     self.add_to(features.features, without_task(feature), number)
                     features.count += 1
-                if owner in self._missed and not _look_alike(listed, [] if previous is None else previous.listed):
+                may_differ = owner in self._missed or (previous is not None and previous.may_differ)
+                if may_differ and not _look_alike(listed, [] if previous is None else previous.listed):
                     self.publish_lists()
                 refresh = self.provider.refresh
                 features.expires = monotonic() + (CALLER_SECONDS if refresh is None else refresh)

@@ -8,7 +8,7 @@ from funcmcp._providers.provider import Provider
 from funcmcp._server.handlers.lists import Caching
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from funcmcp._server.catalog.features import Resource
     from funcmcp._server.catalog.transformed import AnyTransform
@@ -25,6 +25,10 @@ class RemoteProvider(Provider):
         completes: Whether the server may complete arguments.
         adds_instructions: Whether the instructions of the other server are added to those of this one.
         caching: How long clients may cache lists with these features.
+        on_doubt: Reads a list again with the next request, because it may have changed, and notifies clients if it has.
+            It gets the mark of the principal whose list it is, or None for that of all callers, and the seconds after
+            which the list is read without a request if clients listen. It can be called from any thread, and is None
+            before the provider is added to a server.
     """
 
     name: str = ""
@@ -32,6 +36,7 @@ class RemoteProvider(Provider):
     completes: bool = True
     adds_instructions: bool = False
     caching: Caching = Caching()
+    on_doubt: Callable[[str | None, float], None] | None = None
 
     @property
     def offered(self) -> frozenset[str] | None:

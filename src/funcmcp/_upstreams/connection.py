@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from funcmcp._auth.principal import Principal
-    from funcmcp._client.notifications import Change
     from funcmcp._client.transport import Transport
     from funcmcp._protocol.headers import MirroredParameter
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.upstream_call import Around
     from funcmcp._upstreams.auth import Caller
     from funcmcp._upstreams.limits import UpstreamTimeouts
+    from funcmcp._upstreams.link_changes import ChangeReceiver
     from funcmcp._upstreams.status import Health
 
 _current_limit: ContextVar[TimeLimit | None] = ContextVar("funcmcp_upstream_time_limit", default=None)
@@ -379,6 +379,8 @@ class Link:
         requests, self._requests = self._requests, None
         if requests is not None:
             self._links.health.sessions -= 1
+            if self.changes is not None and not self.ended:
+                self.changes.lost()
             self._closing = asyncio.create_task(self._close(requests), context=Context())
 
     async def _close(self, requests: Requests) -> None:
@@ -458,10 +460,10 @@ class Link:
             requests.server_info, requests.instructions = {}, None
         return requests
 
-    def follow_changes(self, report: Callable[[Change], None]) -> None:
+    def follow_changes(self, receiver: ChangeReceiver) -> None:
         """Follow resources over the connection, too; the lists are followed over another one."""
         if self.changes is None and self._requests is not None:
-            self.changes = LinkChanges(report, kinds=())
+            self.changes = LinkChanges(receiver, kinds=())
             self.changes.session_began(self._requests)
 
     async def open_stream(self) -> None:
@@ -601,7 +603,7 @@ class Link:
                 may_have_run=True,
             )
         links.health.failed(str(error), began)
-        if not self.is_http:
+        if not self.is_http or getattr(self._transport, "has_ended", False):
             self.disconnect()
         if not error.was_sent:
             return links.health.away_error()

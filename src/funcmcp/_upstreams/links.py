@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._client.http_exchange import HTTPTransport
-    from funcmcp._client.notifications import Change
     from funcmcp._client.stdio import StdioTransport
     from funcmcp._client.target_transports import Target
     from funcmcp._server.calls.context import RequestContext
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from funcmcp._upstreams.auth import UpstreamAuth
     from funcmcp._upstreams.connection import StoredSession
     from funcmcp._upstreams.eras import Era
+    from funcmcp._upstreams.link_changes import ChangeReceiver
 
     SessionMode: TypeAlias = Literal["client", "shared", "call"]
 
@@ -85,7 +85,7 @@ class Links:
     Args:
         target: The server.
         on_message: Receives the notifications that belong to no request, and the link.
-        on_change: Receives the changes that the connections over which lists are read report.
+        changes: Receives the changes that the connections over which lists are read report.
         auth: Says who calls it; None for nobody.
         name: The name of the upstream.
         sessions: Which requests share a session.
@@ -102,7 +102,7 @@ class Links:
         timeouts: The time that requests may take.
         around: Is called around each request; None for nothing.
         on_message: Receives the notifications that belong to no request, and the link.
-        on_change: Receives the changes that the connections over which lists are read report.
+        changes: Receives the changes that the connections over which lists are read report.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only options of `Upstream`
@@ -110,7 +110,7 @@ class Links:
         target: Target,
         *,
         on_message: Callable[[Link, dict[str, Any]], None],
-        on_change: Callable[[Change], None],
+        changes: ChangeReceiver,
         auth: UpstreamAuth | None = None,
         name: str | None = None,
         sessions: SessionMode = "client",
@@ -127,7 +127,7 @@ class Links:
         self.timeouts = timeouts or UpstreamTimeouts()
         self.around: Around | None = None
         self.on_message = on_message
-        self.on_change = on_change
+        self.changes = changes
         if auth is not None:
             check_target(target)
         if isinstance(target, str) and urlsplit(target).scheme not in {"http", "https"}:
@@ -253,7 +253,7 @@ class Links:
         if self._mode == "call":
             return await self.for_lists(context.principal)
         link = await self.for_call(context)
-        link.follow_changes(self.on_change)
+        link.follow_changes(self.changes)
         link.end_use()  # what is watched over it keeps it open
         return link
 
@@ -307,7 +307,7 @@ class Links:
         if isinstance(self._target, StdioCommand):
             return self._process(self._target, link)
         if isinstance(self._target, HTTPEndpoint):
-            return self._over_http(self._target)
+            return self._over_http(self._target, link)
         return transport_of(self._target, self._auth)
 
     def revision_of(self, link: Link) -> str | None:
@@ -387,7 +387,7 @@ class Links:
         if link is None:
             payer = None if owner is None else principal_caller(owner)
             link = Link(self, key, capabilities={}, caller=payer, principal=caller)
-            link.changes = LinkChanges(self.on_change)
+            link.changes = LinkChanges(self.changes, owner)
             if owner is None:
                 links.pin(link)
             else:
@@ -441,7 +441,7 @@ class Links:
 
         return StdioTransport(command, on_stderr=self._stderr.write, on_end=link.process_ended)
 
-    def _over_http(self, endpoint: HTTPEndpoint) -> Transport:
+    def _over_http(self, endpoint: HTTPEndpoint, link: Link) -> Transport:
         """Return a transport that uses the pool of connections of the event loop."""
         from funcmcp._client.http_exchange import PooledTransport  # noqa: PLC0415 - for URLs alone
 
@@ -451,6 +451,7 @@ class Links:
             pool = self._pools[loop] = cast("HTTPTransport", transport_for(endpoint, {}))
             pool.open_pool()
         transport = PooledTransport(pool)
+        transport.on_end = link.disconnect
         identify(transport, endpoint, self._auth)
         return transport
 

@@ -12,6 +12,11 @@ What the upstream reports, over whichever connection, reaches the clients that l
 first, at most `MAX_READS` times in `READS_SECONDS`, and after a pause that is longer the more work they were the last
 time (`ListWork.pause_after`). So the work for an upstream that reports changes without end is bounded, however long its
 lists are.
+
+While the connection over which lists are read is lost, changes are not reported: its process has ended, its stream or
+its session is gone. So the lists count as possibly changed, which these limits hold for, too. The next request reads
+them again. If clients listen, they are read after a second without a request, and later after each further loss within
+a minute. An upstream that refuses the stream for changes gets its lists read every minute.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._client.notifications import change_of
+from funcmcp._client.standing_stream import delay_seconds
 from funcmcp._protocol.errors import ClientError, ToolError
 from funcmcp._upstreams.auth import calling
 
@@ -37,6 +43,9 @@ if TYPE_CHECKING:
 MAX_READS, READS_SECONDS = 10, 10.0
 """How often lists are read because they have changed, and in how many seconds."""
 
+LOSSES_SECONDS = 60.0
+"""Seconds without a loss of the connection after which the next one counts as the first."""
+
 GATHER_SECONDS = 0.05
 """Seconds in which reports of a resource from several sessions are one change."""
 
@@ -47,13 +56,32 @@ class UpstreamChanges:
     Args:
         on_lists: Is called when lists have changed.
         on_resource: Receives the URI of a resource that has changed.
+        on_loss: Is called when lists may have changed, with the mark of the principal whose lists these are (None for
+            those of all callers), and with the seconds after which they are read without a request.
+        on_silence: Is called when the upstream refuses the stream on which it would report changes.
         work: The work on the lists.
+
+    Attributes:
+        is_silent: Whether the upstream has no stream on which it could report changes of lists.
     """
 
-    def __init__(self, on_lists: Callable[[], None], on_resource: Callable[[str], None], work: ListWork) -> None:
+    def __init__(
+        self,
+        on_lists: Callable[[], None],
+        on_resource: Callable[[str], None],
+        on_loss: Callable[[str | None, float], None],
+        on_silence: Callable[[], None],
+        work: ListWork,
+    ) -> None:
+        self.is_silent = False
         self._on_lists = on_lists
         self._on_resource = on_resource
+        self._on_loss = on_loss
+        self._on_silence = on_silence
         self._work = work
+        self._have_changed = False
+        self._losses = 0
+        self._lost_at = float("-inf")
         self._watching: Counter[tuple[Link, str]] = Counter()
         self._changed: set[str] = set()
         self._reads: deque[float] = deque(maxlen=MAX_READS)  # the times of the last ones
@@ -76,11 +104,25 @@ class UpstreamChanges:
     def report(self, change: Change) -> None:
         """Report a change to the clients that listen."""
         if change.uri is None:
-            self._lists_changed()
+            self._have_changed = True
+            self._read_soon()
             return
         for uri in {uri for _, uri in self._watching}:
             if change.uri == uri or change.uri.startswith((f"{uri.rstrip('/')}/", f"{uri}#")):
                 self._resource_changed(uri)
+
+    def lost(self, owner: str | None) -> None:
+        """Count lists as possibly changed; see `ChangeReceiver`."""
+        if owner is None:
+            self._read_soon()
+        else:
+            self._on_loss(owner, 0.0)
+
+    def set_silent(self, *, is_silent: bool) -> None:
+        """Note whether the upstream has no stream on which it could report changes of lists."""
+        self.is_silent = is_silent
+        if is_silent:
+            self._on_silence()
 
     def _resource_changed(self, uri: str) -> None:
         """Report a resource soon, once if several sessions report the same change."""
@@ -128,7 +170,7 @@ class UpstreamChanges:
         if link.changes is not None and not link.ended:
             link.changes.remove(uri)
 
-    def _lists_changed(self) -> None:
+    def _read_soon(self) -> None:
         """Read the lists again, now or when enough time has passed since the last times."""
         loop = asyncio.get_running_loop()
         if self._waits_on is loop:
@@ -143,7 +185,7 @@ class UpstreamChanges:
     def _end_wait(self) -> None:
         """Read the lists, or wait on if they were read in the meantime, which was much work."""
         self._waits_on = None
-        self._lists_changed()
+        self._read_soon()
 
     def _next_at(self) -> float:
         """Return the time before which the lists are not read again."""
@@ -155,4 +197,13 @@ class UpstreamChanges:
     def _read_lists(self, loop: asyncio.AbstractEventLoop) -> None:
         self._reads.append(loop.time())
         self._work_before = self._work.seconds
-        self._on_lists()
+        if self._have_changed:
+            self._have_changed = False
+            self._on_lists()
+        else:
+            self._count_as_changed(loop.time())
+
+    def _count_as_changed(self, now: float) -> None:
+        self._losses = self._losses + 1 if now < self._lost_at + LOSSES_SECONDS else 0
+        self._lost_at = now
+        self._on_loss(None, delay_seconds(None, self._losses, 0))

@@ -124,12 +124,12 @@ class Upstream(RemoteProvider):
             self.components: frozenset[str] = RemoteProvider.components | {"skill"}
         self.per_caller: bool = self._auth is not None and self._auth.per_caller
         self._work = ListWork()
-        self._changes = UpstreamChanges(self.changed, self.resource_updated, self._work)
+        self._changes = UpstreamChanges(self._announced, self.resource_updated, self._lost, self._silent, self._work)
         self._links = Links(
             target,
             auth=self._auth,
             on_message=self._changes.received,
-            on_change=self._changes.report,
+            changes=self._changes,
             name=name,
             sessions=sessions,
             optional=optional,
@@ -277,14 +277,28 @@ class Upstream(RemoteProvider):
             self._links.health.pin_mismatch(differences)
         return lists
 
+    def _announced(self) -> None:
+        self._features.forget()
+        self.changed()
+
+    def _lost(self, owner: str | None, seconds: float) -> None:
+        """Count lists as possibly changed, because the upstream could not announce changes."""
+        self._features.forget()
+        if self.on_doubt is not None:
+            self.on_doubt(owner, seconds)
+
+    def _silent(self) -> None:
+        """Read the lists from time to time, because the upstream can't announce changes."""
+        self.refresh = self._seconds_until_refresh()
+
     def _seconds_until_refresh(self) -> float | None:
-        """Return after how many seconds the lists are read again; None if the server announces changes."""
+        """Return after how many seconds the lists are read again; None if the server can announce changes."""
         ttl = self._features.caching.ttl
         if ttl is not None:
             return max(ttl / 1000, _LEAST_SECONDS, self._pause)
         declared = [self.server_capabilities.get(name) for name in _LISTS]
         announces = all(value.get("listChanged") is True for value in declared if isinstance(value, dict))
-        return None if announces else _UNANNOUNCED_SECONDS
+        return None if announces and not self._changes.is_silent else _UNANNOUNCED_SECONDS
 
 
 def _check_options(sessions: str, era: str | None, client_info: Mapping[str, Any] | None) -> None:
