@@ -177,7 +177,7 @@ class Catalog:
             transformed = TransformedFeatures(self._register, self._unregister)
             for registry in self._registries.values():
                 derived = set(self._derived)  # those of a removed tool are removed with it
-                for feature in [*registry.every(), *registry.waiting()]:
+                for feature in [*registry.waiting(), *registry.every()]:
                     if not _is_built_in(feature) and feature not in derived:
                         registry.discard(feature)
                         transformed.add(feature)
