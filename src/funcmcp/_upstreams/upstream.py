@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.extensions import SKILLS, declared_settings
 from funcmcp._providers.remote import RemoteProvider
+from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import auth_of
 from funcmcp._upstreams.definitions import DefinitionReader, ListWork
 from funcmcp._upstreams.features import UpstreamFeatures
@@ -142,6 +143,7 @@ class Upstream(RemoteProvider):
         self.name: str = self._links.name
         self.is_optional: bool = optional
         self.adds_instructions: bool = instructions
+        self.caching: Caching = Caching()
         self._selection = Selection(only, self.name)
         self._pins = None if pinned is None else Pins(pinned, self.name)
         self._name_lengths = NameLengths(self.name, shortens=short_names)
