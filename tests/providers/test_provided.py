@@ -18,7 +18,7 @@ from funcmcp.content import ResourceInfo
 from funcmcp.middleware import cache_results
 from funcmcp.providers import Provider, tool_from_schema
 from funcmcp.testing import Client
-from funcmcp.transforms import Hide, ResourcesAsTools, ToolChange, ToolTransform
+from funcmcp.transforms import Hide, ResourcesAsTools, ToolChange, ToolTransform, Transform
 from tests import schemas
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -704,6 +704,24 @@ async def test_a_caller_gets_the_feature_of_the_first_provider_that_has_the_name
     assert await names(mcp) == ["b", "A", "c"]
     for _ in range(20):
         assert (await mcp.call_tool("a", principal=ADA)).text == "first"
+
+
+@pytest.mark.parametrize("is_mounted", [False, True])
+@pytest.mark.parametrize("of_server", [False, True])
+async def test_what_a_transform_adds_is_in_the_list_of_a_caller_once(*, is_mounted: bool, of_server: bool) -> None:
+    class Adding(Transform):
+        def features(self) -> Iterable[Any]:
+            return [tool("added")]
+
+    mcp = MCPServer("shop")
+    if of_server:
+        mcp.add_transform(Adding())
+    for name in ("a", "b"):
+        provider = Features(tool(name, tags=frozenset({"ada"})), per_caller=True)
+        mcp.add_provider(provider, transforms=[] if of_server else [Adding()])
+    above = MCPServer("above")
+    above.mount(mcp)
+    assert await names(above if is_mounted else mcp, ADA) == ["added", "a", "b"]
 
 
 async def test_a_resource_of_a_list_is_not_that_of_a_server_which_may_have_it_without_listing_it() -> None:

@@ -101,5 +101,7 @@ class MountedCallers:
     def _catalog_of(self, features: Any) -> FeaturesOfCaller:
         catalog = FeaturesOfCaller(self._server, self._transforms)
         for feature in features:
-            catalog.features.add(self._copy(feature))
+            copy = self._copy(feature)
+            if not catalog.features.has(copy):  # as what a transform adds in the catalog of each source
+                catalog.features.add(copy)
         return catalog

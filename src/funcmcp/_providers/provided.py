@@ -308,7 +308,9 @@ class Providers:
         features.waiting_listeners.append(self._leave_out)
         for catalog in catalogs:
             for feature in catalog.of_kind(kind):
-                features.add(feature)
+                # What a transform adds by itself has no position, and is the same in each catalog.
+                if all(rival.position != feature.position for rival in features.rivals_of(feature)):
+                    features.add(feature)
                 if isinstance(feature, Tool):
                     self._server.offer_budget(feature)
         return features
