@@ -27,7 +27,7 @@ import re
 import socket
 from collections import OrderedDict
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from funcmcp._oauth_proxy.clients import (
@@ -39,6 +39,7 @@ from funcmcp._oauth_proxy.clients import (
     texts_in,
 )
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError, checked_uris, is_host
+from funcmcp._objects.mappings import remember
 from funcmcp._protocol.codec import decode
 from funcmcp._state.rates import MemoryRates
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
     Resolve = Callable[[str], Awaitable[list[str]]]
 
-T = TypeVar("T")
 
 MAX_URL = 512
 _MAX_DOCUMENT: Final = 5 * 1024
@@ -145,7 +145,7 @@ class ClientDocuments:
         document = self._documents.get(url)
         if document is None or self._clock() >= document.until:
             document = await self._request(url, host, is_known=document is not None)
-        _keep(self._documents, url, document)
+        remember(self._documents, url, document, _MAX_CACHED)
         return document.client
 
     async def _request(self, url: str, host: str, *, is_known: bool) -> _Document:
@@ -168,7 +168,8 @@ class ClientDocuments:
             self._running -= 1
 
     def _failed(self, url: str, reason: str) -> None:
-        _keep(self._failures, url, _Failure(self._clock() + _MIN_LIFETIME, reason))
+        failure = _Failure(self._clock() + _MIN_LIFETIME, reason)
+        remember(self._failures, url, failure, _MAX_CACHED)
 
     def _tls_context(self) -> SSLContext:
         """Return the TLS settings. They are slow to load, which must not count as time of the first host."""
@@ -211,14 +212,6 @@ class ClientDocuments:
         except (httpx2.HTTPError, OSError) as error:
             raise DocumentError("The host of the description can't be reached.") from error
         return bytes(body), _lifetime(response.headers.get("cache-control", ""))
-
-
-def _keep(cache: OrderedDict[str, T], url: str, value: T) -> None:
-    """Keep a value as the one that was used last, and forget the one that was used longest ago if there are many."""
-    cache[url] = value
-    cache.move_to_end(url)
-    if len(cache) > _MAX_CACHED:
-        cache.popitem(last=False)
 
 
 def is_document_url(client_id: str) -> bool:

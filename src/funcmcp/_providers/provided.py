@@ -42,6 +42,7 @@ from funcmcp._server.calls.route import READS, RoutedRequest, with_scheme_of
 from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import Prompt, Resource, Skill, Tool
 from funcmcp._server.catalog.lookup import Lookup
+from funcmcp._server.catalog.registry import BY_POSITION
 from funcmcp._server.catalog.transformed import FEATURES, Transform, TransformedFeatures
 from funcmcp._server.connections.hub import LISTS
 from funcmcp._server.handlers.lists import Caching
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
 
     Match: TypeAlias = tuple[Feature, Values]
     AnySource: TypeAlias = "SharedFeatures | MountedFeatures | CallerSource"
-
-_POSITION = operator.attrgetter("position")
 
 LIST_SECONDS = 30.0
 """Seconds that a provider may take to answer."""
@@ -329,11 +328,12 @@ class Providers:
             return routed
         params = routed.request.params
         if routed.fault is None:
-            match = await self._match_of(named, self._before(routed.feature), params, principal)
+            sources = self._before(routed.feature)
+            match = await self._match_of(named, sources, params, principal) if sources else None
         elif self._is_own(named, params.get(named.member)):
             match = None
         else:
-            sources = sorted([*self._shared, *self._per_caller], key=_POSITION)
+            sources = sorted([*self._shared, *self._per_caller], key=BY_POSITION)
             match = await self._match_of(named, sources, params, principal) or self._unlisted(named, sources, params)
             if match is None:
                 return self._with_reason(named, routed)
@@ -344,11 +344,11 @@ class Providers:
         resolved = routed.with_feature(*match)
         return with_scheme_of(match[0].key, resolved) if routed.request.method in READS else resolved
 
-    def _before(self, feature: Feature | None) -> list[CallerSource]:
+    def _before(self, feature: Feature | None) -> list[AnySource]:
         """Return the sources of features of the caller that have a name before one in the catalog."""
         if feature is None or not feature.position:
             return []
-        return sorted((item for item in self._per_caller if item.position < feature.position), key=_POSITION)
+        return sorted((item for item in self._per_caller if item.position < feature.position), key=BY_POSITION)
 
     def _with_reason(self, named: _Named, routed: RoutedRequest) -> RoutedRequest:
         """Return a request for an unknown feature, with an error that names the servers which may have it."""

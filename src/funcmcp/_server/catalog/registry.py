@@ -43,7 +43,8 @@ class Keyed(Protocol):
 
 F = TypeVar("F", bound=Keyed)
 
-_POSITION = operator.attrgetter("position")
+BY_POSITION = operator.attrgetter("position")
+"""The key by which features, and the sources of features, are sorted."""
 
 
 def normalized(name: str) -> str:
@@ -199,7 +200,7 @@ class Registry(Generic[F]):
                 del self._waiting[normalized_key]
             return
         self._remove(feature)
-        for item in sorted(self._waiting.pop(normalized_key, {}).values(), key=_POSITION):
+        for item in sorted(self._waiting.pop(normalized_key, {}).values(), key=BY_POSITION):
             self.add(item)
 
     def _remove(self, feature: F) -> None:
@@ -286,7 +287,7 @@ class Registry(Generic[F]):
     def _in_order(self, features: Iterable[F]) -> list[F]:
         ordered = list(features)
         if self._has_positions:
-            ordered.sort(key=_POSITION)
+            ordered.sort(key=BY_POSITION)
         return ordered
 
     def _notify(self, feature: F, change: int) -> None:

@@ -14,7 +14,6 @@ import asyncio
 import base64
 import binascii
 import logging
-import operator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from funcmcp._protocol.codec import encode, well_formed
@@ -22,7 +21,7 @@ from funcmcp._protocol.errors import InvalidParams
 from funcmcp._protocol.methods import METHODS
 from funcmcp._server.authorization import guard_for
 from funcmcp._server.catalog.needs import missing_of
-from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.catalog.registry import BY_POSITION, RegistrationError
 from funcmcp._server.log import log_left_out
 from funcmcp._state.line_limit import LineOfEach
 
@@ -340,7 +339,7 @@ class FeatureList:
             return features
         without_name = {id(rival) for feature in provided for rival in self.registry.rivals_of(feature)}
         remaining = [feature for feature in features if id(feature) not in without_name]
-        return sorted([*remaining, *provided], key=operator.attrgetter("position"))
+        return sorted([*remaining, *provided], key=BY_POSITION)
 
     async def allowed(self, features: list[Any], context: RequestContext) -> list[Any]:
         """Return the features of a list that the caller of a request may use."""
