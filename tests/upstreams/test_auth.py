@@ -94,7 +94,7 @@ def test_auth_is_a_function_and_for_urls(upstream: Recording) -> None:
 
 
 async def test_a_server_calls_as_itself_with_one_token_for_all_callers(upstream: Recording, issuer: Recording) -> None:
-    auth = client_credentials(issuer.token_url, "desk", "hush", scopes=["docs.read"], resource=upstream.url)
+    auth = client_credentials(issuer.token_url, "desk", "hush-hush", scopes=["docs.read"], resource=upstream.url)
     mcp = desk(upstream, auth)
     assert await asyncio.gather(*(search(mcp, token_of(name)) for name in ("ada", "bob"))) == ["found mcp"] * 2
     form = {"grant_type": "client_credentials", "resource": upstream.url, "scope": "docs.read"}
@@ -104,7 +104,7 @@ async def test_a_server_calls_as_itself_with_one_token_for_all_callers(upstream:
 
 async def test_a_token_is_renewed_before_it_expires(upstream: Recording, issuer: Recording) -> None:
     clock = Clock()
-    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush", clock=clock))
+    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush-hush", clock=clock))
     await search(mcp, token_of("ada"))
     clock.now += 3600 - 31
     await search(mcp, token_of("ada"))
@@ -118,14 +118,14 @@ async def test_a_token_with_a_short_lifetime_is_not_requested_for_each_call(
     upstream: Recording, issuer: Recording
 ) -> None:
     issuer.expires_in = 20
-    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush", clock=Clock()))
+    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush-hush", clock=Clock()))
     await search(mcp, token_of("ada"))
     await search(mcp, token_of("ada"))
     assert len(issuer.forms) == 1
 
 
 async def test_a_further_scope_is_requested_once(upstream: Recording, issuer: Recording) -> None:
-    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush", scopes=["docs.read"]))
+    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush-hush", scopes=["docs.read"]))
     await search(mcp, token_of("ada"))
     upstream.challenge = 'Bearer error="insufficient_scope", scope="docs.admin"'
     upstream.needs_token = "token-2"
@@ -137,7 +137,7 @@ async def test_a_further_scope_is_requested_once(upstream: Recording, issuer: Re
 
 
 async def test_a_scope_that_is_not_issued_changes_nothing(upstream: Recording, issuer: Recording) -> None:
-    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush"))
+    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush-hush"))
     await search(mcp, token_of("ada"))
     upstream.challenge = 'Bearer error="insufficient_scope", scope="docs.admin"'
     issuer.answers = [(400, {"error": "invalid_scope"})]
@@ -148,7 +148,7 @@ async def test_a_scope_that_is_not_issued_changes_nothing(upstream: Recording, i
 
 
 async def test_a_token_that_the_upstream_refuses_is_renewed_once(upstream: Recording, issuer: Recording) -> None:
-    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush"))
+    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush-hush"))
     await search(mcp, token_of("ada"))
     upstream.valid = {"token-2"}
     assert await search(mcp, token_of("ada")) == "found mcp"
@@ -162,7 +162,7 @@ async def test_a_token_that_the_upstream_refuses_is_renewed_once(upstream: Recor
 
 
 async def test_each_caller_has_a_token_of_its_own(upstream: Recording, issuer: Recording) -> None:
-    auth = token_exchange(issuer.token_url, "desk", "hush", audience="docs", scopes=["docs.read"])
+    auth = token_exchange(issuer.token_url, "desk", "hush-hush", audience="docs", scopes=["docs.read"])
     mcp = desk(upstream, auth)
     ada, bob = token_of("ada"), token_of("bob")
     async with Client(mcp, headers={"authorization": f"Bearer {ada}"}) as client:
@@ -178,12 +178,12 @@ async def test_each_caller_has_a_token_of_its_own(upstream: Recording, issuer: R
         "audience": "docs",
         "scope": "docs.read",
     }
-    assert issuer.token_headers[0]["authorization"] == "Basic ZGVzazpodXNo"
+    assert issuer.token_headers[0]["authorization"] == "Basic ZGVzazpodXNoLWh1c2g="
     assert upstream.tokens == {"Bearer token-1", "Bearer token-2"}
 
 
 async def test_callers_of_one_token_share_one_request(upstream: Recording, issuer: Recording) -> None:
-    mcp = desk(upstream, token_exchange(issuer.token_url, "desk", "hush"))
+    mcp = desk(upstream, token_exchange(issuer.token_url, "desk", "hush-hush"))
     token = token_of("ada")
     async with Client(mcp, headers={"authorization": f"Bearer {token}"}) as client:
         calls = [client.call_tool("docs_search", {"query": "mcp"}) for _ in range(20)]
@@ -193,14 +193,14 @@ async def test_callers_of_one_token_share_one_request(upstream: Recording, issue
 
 
 async def test_another_token_of_a_caller_is_exchanged_anew(upstream: Recording, issuer: Recording) -> None:
-    mcp = desk(upstream, token_exchange(issuer.token_url, "desk", "hush"))
+    mcp = desk(upstream, token_exchange(issuer.token_url, "desk", "hush-hush"))
     await search(mcp, token_of("ada", scope="read"))
     await search(mcp, token_of("ada", scope="read write"))
     assert len(issuer.forms) == 2
 
 
 async def test_entra_issues_tokens_on_behalf_of_callers(upstream: Recording, issuer: Recording) -> None:
-    auth = on_behalf_of(TENANT, "desk", "hush", scopes=["api://docs/.default"], token_url=issuer.token_url)
+    auth = on_behalf_of(TENANT, "desk", "hush-hush", scopes=["api://docs/.default"], token_url=issuer.token_url)
     token = token_of("ada")
     assert await search(desk(upstream, auth), token) == "found mcp"
     assert issuer.forms[0] == {
@@ -213,19 +213,19 @@ async def test_entra_issues_tokens_on_behalf_of_callers(upstream: Recording, iss
 
 def test_on_behalf_of_needs_a_tenant_and_scopes() -> None:
     with pytest.raises(ValueError, match="tenant must be a GUID"):
-        on_behalf_of("common", "desk", "hush", scopes=["a"])
+        on_behalf_of("common", "desk", "hush-hush", scopes=["a"])
     with pytest.raises(ValueError, match="needs scopes"):
-        on_behalf_of(TENANT, "desk", "hush", scopes=[])
+        on_behalf_of(TENANT, "desk", "hush-hush", scopes=[])
     with pytest.raises(ValueError, match="must begin with https"):
-        token_exchange("http://login.example.com/token", "desk", "hush")
+        token_exchange("http://login.example.com/token", "desk", "hush-hush")
     with pytest.raises(ValueError, match="either client_secret or credential"):
-        token_exchange("https://login.example.com/token", "desk", "hush", credential=lambda: "x")
+        token_exchange("https://login.example.com/token", "desk", "hush-hush", credential=lambda: "x")
 
 
 async def test_a_caller_without_a_token_is_refused_where_the_identity_is_needed(
     upstream: Recording, issuer: Recording
 ) -> None:
-    auth = token_exchange(issuer.token_url, "desk", "hush")
+    auth = token_exchange(issuer.token_url, "desk", "hush-hush")
     for principal, text in [(None, "needs to know who calls"), (Principal("ada"), "no token that can be exchanged")]:
         with pytest.raises(UpstreamTokenError, match=text) as raised:
             await auth.headers(Caller(principal))
@@ -256,21 +256,21 @@ async def test_failures_name_no_secret_and_hold_for_some_seconds(
     clock = Clock()
     token = token_of("ada")
     status, body = answer
-    echoed = {name: value.replace("{canary}", f"{token} hush") for name, value in body.items()}
+    echoed = {name: value.replace("{canary}", f"{token} hush-hush") for name, value in body.items()}
     issuer.answers = [(status, echoed)] * 2
-    auth = token_exchange(issuer.token_url, "desk", "hush", clock=clock)
+    auth = token_exchange(issuer.token_url, "desk", "hush-hush", clock=clock)
     caller = Caller(Principal("ada", verified_token=VerifiedToken(token)))
     for _ in range(3):
         with pytest.raises(UpstreamTokenError, match=text) as raised:
             await auth.headers(caller)
         assert raised.value.reason == reason
         assert token not in str(raised.value)
-        assert "hush" not in str(raised.value)
+        assert "hush-hush" not in str(raised.value)
         assert raised.value.__cause__ is None
     assert len(issuer.forms) == 1
     assert "event=upstream_token_failed" in caplog.text
     assert token not in caplog.text
-    assert "hush" not in caplog.text
+    assert "hush-hush" not in caplog.text
     clock.now += 6
     with pytest.raises(UpstreamTokenError):
         await auth.headers(caller)
@@ -278,7 +278,7 @@ async def test_failures_name_no_secret_and_hold_for_some_seconds(
 
 
 async def test_a_missing_scope_is_named_to_the_caller(upstream: Recording, issuer: Recording) -> None:
-    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush"))
+    mcp = desk(upstream, client_credentials(issuer.token_url, "desk", "hush-hush"))
     await search(mcp, token_of("ada"))
     upstream.challenge = 'Bearer error="insufficient_scope", scope="docs.read docs.admin"'
     text = await search(mcp, token_of("ada"))
@@ -322,7 +322,7 @@ async def test_a_canary_of_the_client_reaches_the_token_endpoint_alone(
     provider.add_span_processor(SimpleSpanProcessor(spans))
     caplog.set_level(logging.DEBUG)
     canary = token_of("canary")
-    mcp = desk(upstream, token_exchange(issuer.token_url, "desk", "hush"))
+    mcp = desk(upstream, token_exchange(issuer.token_url, "desk", "hush-hush"))
     mcp.trace(provider)
     headers = {CANARY: "canary-header", "cookie": "canary=cookie", "x-api-key": "canary-key", "dpop": "canary-proof"}
     assert await search(mcp, canary, **headers) == "found mcp"
@@ -338,7 +338,7 @@ async def test_a_canary_of_the_client_reaches_the_token_endpoint_alone(
     for place in (upstream.everything, caplog.text, exported, text):
         assert canary not in place
         assert "canary-" not in place.replace("canary-header ", "")
-        assert "hush" not in place
+        assert "hush-hush" not in place
     assert "token-1" in upstream.everything
     for place in (caplog.text, exported, text):
         assert "token-1" not in place
