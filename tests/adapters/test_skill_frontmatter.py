@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from funcmcp._adapters.skill_frontmatter import ambiguous_names, fits, frontmatter_of
-from tests.adapters.test_yaml_text import BOMB
+from tests.adapters.test_strict_yaml import BOMB
 
 MINIMAL = "name: deploy\ndescription: Deploy the shop\n"
 

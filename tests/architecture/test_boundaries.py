@@ -78,7 +78,7 @@ WHO_MAY = {
 
 RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
 FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subprocess", "yaml", "xml", "pty", "ctypes"}
-READS_EVENTS = {"funcmcp/_adapters/yaml_text.py": "it makes values of JSON from the events of PyYAML's parser"}
+READS_EVENTS = {"funcmcp/_adapters/strict_yaml.py": "it makes values of JSON from the events of PyYAML's parser"}
 STARTS_A_PROCESS = {
     "funcmcp_cli/doctor/project.py": "Python itself, to import the code that the person at the command names",
     "funcmcp_cli/migrate/verify.py": "the Python of a function app, to ask for its version",

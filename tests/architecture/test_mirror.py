@@ -249,7 +249,7 @@ EXCEPTIONS = {
     "src/funcmcp/_serving/composition.py": "tests/app/test_mcp_server and tests/app/test_mcp_server_run",
     "src/funcmcp/_serving/environment.py": "tests/app/test_mcp_server and tests/test_tasks",
     "src/funcmcp/_serving/health.py": "tests/cluster/test_readiness",
-    "src/funcmcp/_serving/warnings.py": "tests/app/test_mcp_server and tests/test_tasks",
+    "src/funcmcp/_serving/configuration_checks.py": "tests/app/test_mcp_server and tests/test_tasks",
     "src/funcmcp/_transports/batch.py": "tests/transports/test_connection and tests/wire/test_wire_jsonrpc",
     "src/funcmcp/_transports/http/admission/rate_limits.py": "tests/wire/test_wire_limits",
     "src/funcmcp/_transports/http/admission/cors.py": "tests/wire/test_wire_auth",

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from funcmcp import Auth, Context, HTTPOptions, MCPServer
-from funcmcp._serving import warnings
+from funcmcp._serving import configuration_checks
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
@@ -361,7 +361,7 @@ async def test_the_first_request_begins_the_check_of_the_identity_provider(monke
 
     stage = Stage()
     monkeypatch.setattr(stage.upstream, "check", check, raising=False)
-    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
+    monkeypatch.setattr(configuration_checks, "CHECK_DELAY", 0)
     mcp = MCPServer("shop", auth=Auth(stage.proxy))
     site = Site(runtime_of(mcp))
     for _ in range(2):

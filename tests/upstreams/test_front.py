@@ -10,7 +10,7 @@ import pytest
 
 from funcmcp import Auth, MCPServer, Principal
 from funcmcp._authoring.calling.lifespans import CannotStartError
-from funcmcp._client import repeated_requests
+from funcmcp._client import start_retries
 from funcmcp._serving.composition import runtime_of
 from funcmcp._upstreams.front import endpoint_of, front_of
 from funcmcp.auth import APIKeys, ProtectedResource
@@ -51,7 +51,7 @@ def app(served: AzureFrontEnd, monkeypatch: pytest.MonkeyPatch) -> AzureFrontEnd
     served.statuses.clear()
     served.received.clear()
     served.messages.clear()
-    monkeypatch.setattr(repeated_requests, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(start_retries, "_FIRST_PAUSE", 0.01)
     return served
 
 

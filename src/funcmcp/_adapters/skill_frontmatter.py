@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp._adapters.yaml_text import plain_value_of_yaml, with_texts, yaml_1_1_value
+from funcmcp._adapters.strict_yaml import plain_value_of_yaml, with_texts, yaml_1_1_value
 from funcmcp._protocol.skills import MAX_FRONTMATTER_BYTES, frontmatter_error, frontmatter_in
 
 _BEGINNING = MAX_FRONTMATTER_BYTES + 1024

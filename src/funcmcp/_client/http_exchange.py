@@ -22,7 +22,7 @@ from funcmcp._client.http_messages import discard, field_of
 from funcmcp._client.http_sse import HTTPWithSSE
 from funcmcp._client.messages import parse_message
 from funcmcp._client.public_addresses import public_addresses
-from funcmcp._client.repeated_requests import RepeatingExchange
+from funcmcp._client.start_retries import RepeatingExchange
 from funcmcp._client.streamable_http import StreamableHTTP
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint
 from funcmcp._objects.mappings import lower_names, without

@@ -10,8 +10,8 @@ from funcmcp._compat.middleware_adapters import native_middleware
 from funcmcp._compat.middleware_switch import middleware_of
 from funcmcp._compat.notification_hooks import Handler, Notifications
 from funcmcp._compat.overrides import METHODS, OverriddenMethods, check_overrides, direct_calls, pending_of
-from funcmcp._compat.spans import UnaskedSpans
 from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.unasked_spans import UnaskedSpans
 from funcmcp._compat.visibility import component_rule
 from funcmcp._objects.mappings import without_none
 from funcmcp._protocol.methods import FEATURE_LISTS

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from funcmcp._adapters.yaml_text import plain_value_of_yaml
+from funcmcp._adapters.strict_yaml import plain_value_of_yaml
 from funcmcp._compat.components import Resource, ResourceTemplate
 from funcmcp._compat.errors import ResourceNotFoundError
 from funcmcp._compat.provider import AggregateProvider, Provider

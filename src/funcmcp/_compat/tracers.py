@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._compat.spans import SUPPRESSED, mode_of
+from funcmcp._compat.unasked_spans import SUPPRESSED, mode_of
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:

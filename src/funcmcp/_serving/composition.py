@@ -39,9 +39,7 @@ from funcmcp._server.log import log_failure, logger, quote
 from funcmcp._server.log_output import is_json, write_as_json
 from funcmcp._server.recent_failures import recent_failures
 from funcmcp._server.run import require_asyncio
-from funcmcp._serving.environment import is_on_azure, may_be_one_of_several, task_concurrency, task_queues
-from funcmcp._serving.health import store_checks
-from funcmcp._serving.warnings import (
+from funcmcp._serving.configuration_checks import (
     check_provider,
     check_proxy,
     check_uploads,
@@ -52,6 +50,8 @@ from funcmcp._serving.warnings import (
     warn_of_restrictions_without_auth,
     warn_of_state_in_memory,
 )
+from funcmcp._serving.environment import is_on_azure, may_be_one_of_several, task_concurrency, task_queues
+from funcmcp._serving.health import store_checks
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.seal import require_cipher

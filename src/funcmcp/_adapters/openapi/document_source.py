@@ -117,7 +117,7 @@ def _document_of(text: bytes, source: str) -> dict[str, Any]:
     except InvalidJSONError as error:
         if text.lstrip()[:1] in {b"{", b"["}:
             raise RegistrationError(f"{source} is not valid JSON: {error}") from None
-        from funcmcp._adapters.yaml_text import value_of_yaml  # noqa: PLC0415 - loads PyYAML
+        from funcmcp._adapters.strict_yaml import value_of_yaml  # noqa: PLC0415 - loads PyYAML
 
         document = value_of_yaml(text, source)
     if not isinstance(document, dict):

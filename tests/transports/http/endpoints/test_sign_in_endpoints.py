@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
-from funcmcp._serving import warnings
+from funcmcp._serving import configuration_checks
 from funcmcp._serving.composition import runtime_of
 from funcmcp._serving.local_sign_in import sign_in_locally
 from funcmcp._transports.http.endpoints import health
@@ -344,7 +344,7 @@ async def test_the_first_requests_are_answered_before_the_check() -> None:
 async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
+    monkeypatch.setattr(configuration_checks, "CHECK_DELAY", 0)
     upstream = CheckedUpstream()
     runtime = runtime_of(server(Stage(upstream=upstream)))
     await runtime.start()
@@ -363,7 +363,7 @@ async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_e
 async def test_without_a_lifespan_the_first_request_begins_the_check(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
+    monkeypatch.setattr(configuration_checks, "CHECK_DELAY", 0)
     upstream = CheckedUpstream(ValueError("broken\r\nforged"))
     upstream.answers.set()
     async with client(server(Stage(upstream=upstream))) as http:

@@ -508,7 +508,7 @@ def test_options_have_the_right_type() -> None:
 
 
 async def test_several_processes_need_a_shared_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("funcmcp._serving.warnings.may_be_one_of_several", lambda: True)
+    monkeypatch.setattr("funcmcp._serving.configuration_checks.may_be_one_of_several", lambda: True)
     with pytest.raises(RuntimeError, match=r"Uploads\(folder"):
         await runtime_of(server()).start()
     runtime = runtime_of(server(tmp_path))

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from funcmcp import RegistrationError
-from funcmcp._adapters.yaml_text import value_of_yaml
+from funcmcp._adapters.strict_yaml import value_of_yaml
 
 BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 60))]) + "\n"
 """A text whose value as JSON would have more characters than there is memory."""

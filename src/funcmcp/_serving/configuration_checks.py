@@ -1,4 +1,4 @@
-"""What the log says about the configuration of a server, mostly when it begins."""
+"""Checks of the configuration of a server when it begins: what is refused, and what the log warns of."""
 
 from __future__ import annotations
 

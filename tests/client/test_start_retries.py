@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._client import repeated_requests
+from funcmcp._client import start_retries
 from funcmcp._client.http_messages import MemoryRequest
-from funcmcp._client.repeated_requests import RepeatingExchange
+from funcmcp._client.start_retries import RepeatingExchange
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr(repeated_requests, "sleep", sleep)
-    monkeypatch.setattr(repeated_requests, "monotonic", lambda: sum(pauses))
+    monkeypatch.setattr(start_retries, "sleep", sleep)
+    monkeypatch.setattr(start_retries, "monotonic", lambda: sum(pauses))
     return pauses
 
 
