@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,6 +137,13 @@ async def test_a_tool_with_an_invalid_header_is_left_out_over_http(caplog: pytes
     assert warnings[0].startswith(
         "The client leaves out the tool bad, whose definition is not valid: x-mcp-header of 'region'"
     )
+
+
+async def test_a_server_with_many_invalid_tools_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    server = Recorder("2026-07-28", {f"bad_{number}": INVALID for number in range(1_500)})
+    async with Client(server.exchange) as client:  # type: ignore[arg-type]
+        assert await client.list_tools() == []
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1_001
 
 
 async def test_a_tool_with_an_invalid_header_stays_in_the_list_of_a_handshake_revision() -> None:

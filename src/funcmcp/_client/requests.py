@@ -49,6 +49,7 @@ from funcmcp._protocol.methods import FEATURE_LISTS, repeated_members
 from funcmcp._protocol.objects import Tool, objects_of
 from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS, newest, released, with_handshake
 from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._state.line_limit import LineOfEach
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -178,7 +179,7 @@ class Requests:
         self._ids = count(1)
         self._tools: dict[str, Tool] | None = None
         self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
-        self._left_out: set[str] = set()
+        self._left_out = LineOfEach()
         self._starting_session = asyncio.Lock()
         self._has_begun_session = False
         self._answering: dict[str | int, asyncio.Task[None]] = {}  # by the id of the question
@@ -406,17 +407,15 @@ class Requests:
         """
         if not self.repeats_arguments:
             return list(tools)
-        usable, left_out = [], set()
+        usable = []
         for tool in tools:
             problem = _header_problem(tool)
             if problem is None:
                 usable.append(tool)
                 continue
             name = one_line(tool.get("name"), 100)
-            left_out.add(name)
-            if name not in self._left_out:
-                _logger.warning("The client leaves out the tool %s, whose definition is not valid: %s", name, problem)
-        self._left_out = left_out
+            text = "The client leaves out the tool %s, whose definition is not valid: %s"
+            self._left_out.write(name, text, name, problem)
         return usable
 
     @property
