@@ -141,6 +141,14 @@ def test_the_last_uris_that_clients_load_themselves_are_remembered(monkeypatch: 
     namespace = Namespace("shop")
     for number in range(10):
         namespace(resource(f"https://example.com/{number}"))
-        namespace(template(f"https://example.com/{number}/{{name}}"))
     assert list(namespace._web_uris) == [f"https://example.com/{number}" for number in (7, 8, 9)]
-    assert len(namespace._web_templates) == 3
+
+
+def test_a_link_is_compared_with_few_templates_of_uris_that_clients_load_themselves() -> None:
+    """Another server writes the links and the templates: 10,000 of each would stop the event loop for minutes."""
+    namespace = Namespace("shop")
+    for number in range(30):
+        namespace(template(f"https://example.com/{number}/{{name}}"))
+    assert namespace._link("https://example.com/10/a") == "https://shop/example.com/10/a"
+    assert namespace._link("https://example.com/9/a") == "https://example.com/9/a"
+    assert namespace._link("https://example.com/40/a") == "https://example.com/40/a"

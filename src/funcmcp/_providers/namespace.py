@@ -41,6 +41,9 @@ _WEB = ("http:", "https:", "data:")
 _MAX_WEB_URIS = 10_000
 """URIs that clients load themselves, and of which the server has a resource. Another server may change them often."""
 
+_MAX_WEB_TEMPLATES = 20
+"""Templates of such URIs. Each link in a result is compared with all of them, and another server writes both."""
+
 
 @public("funcmcp.transforms")
 class Namespace(Transform):
@@ -191,7 +194,7 @@ class Namespace(Transform):
             definition = _described(resource, "uri", key)
             return replace(resource, uri=key, describe=definition, handler=read, source_uri=source_uri)
         if resource.key.lower().startswith(_WEB):
-            remember(self._web_templates, resource.key, resource.template, _MAX_WEB_URIS)
+            remember(self._web_templates, resource.key, resource.template, _MAX_WEB_TEMPLATES)
         template = resource.template.with_text(key)
         definition = _described(resource, "uriTemplate", key)
         return replace(resource, template=template, describe=definition, handler=read, source_uri=source_uri)
