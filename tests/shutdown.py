@@ -173,12 +173,14 @@ class Ending:
         lifespan_ended: Whether the lifespan of the application ended.
         complete: Whether the client received the stream to its proper end.
         received: The bytes that the client received.
+        panicked: Whether the server itself crashed: granian, which is written in Rust, now and then with a WebSocket.
     """
 
     seconds: float | None
     lifespan_ended: bool
     complete: bool
     received: bytes
+    panicked: bool
 
 
 class UnservedError(Exception):
@@ -377,7 +379,9 @@ def end(
             taken = time.monotonic() - start
         ended = f"ended {pid}" in events.read_text()
         stream.close()
-        return Ending(taken, ended, re.search(KINDS[kind].last, stream.received) is not None, stream.received)
+        complete = re.search(KINDS[kind].last, stream.received) is not None
+        panicked = "tokio-rt-worker" in (folder / "log").read_text()
+        return Ending(taken, ended, complete, stream.received, panicked)
 
 
 def _change(port: int) -> None:
