@@ -24,6 +24,7 @@ class Changing:
 
     Attributes:
         refusal: The HTTP status that the stream for changes is refused with; None if there is one.
+        unavailable: How many requests are answered with status 503, as by a proxy in front of a server that starts.
         http: The server while it runs.
     """
 
@@ -31,6 +32,7 @@ class Changing:
         self.revision = revision
         self.tools = tools
         self.refusal: int | None = None
+        self.unavailable = 0
         self.http: Scripted
         self._starts = 1
         self._streams: dict[str, Exchange] = {}  # by the path of messages that belong to them
@@ -57,7 +59,10 @@ class Changing:
         session_id = exchange.headers.get("mcp-session-id")
         is_other = session_id is not None and session_id.partition("-")[0] != f"s{self._starts}"
         method = exchange.message.get("method")
-        if exchange.method == "DELETE":
+        if self.unavailable:
+            self.unavailable -= 1
+            await exchange.respond(503)
+        elif exchange.method == "DELETE":
             await exchange.respond(200)
         elif exchange.method == "GET":
             await self._stream(exchange, is_known=not is_other)

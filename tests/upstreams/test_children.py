@@ -17,7 +17,9 @@ import psutil
 import pytest
 
 from funcmcp import MCPServer
+from funcmcp._upstreams.sessions import StoredSessions
 from funcmcp.client import Client, StdioCommand
+from funcmcp.state import SQLiteState, StoreUnavailableError
 from funcmcp.upstreams import Upstream, UpstreamError, UpstreamLimits, UpstreamTimeouts
 from tests.patience import PATIENCE
 
@@ -68,6 +70,20 @@ async def gone(pid: int) -> None:
         async with asyncio.timeout(PATIENCE):
             while process.status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110 - a process has no event
                 await asyncio.sleep(0.01)
+
+
+async def test_a_process_begins_while_the_store_of_sessions_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unavailable(*_: object) -> None:
+        raise StoreUnavailableError(1)
+
+    monkeypatch.setattr(StoredSessions, "find", unavailable)
+    monkeypatch.setattr(StoredSessions, "replace", unavailable)
+    mcp = MCPServer("Desk", sessions="memory", state=SQLiteState(tmp_path / "state.db"))
+    mcp.mount(Upstream(StdioCommand(*COMMAND), name="counting"), prefix="up")
+    async with client_of(mcp) as client:
+        assert [await text_of(client, "count"), await text_of(client, "count")] == ["1", "2"]
 
 
 async def test_each_session_of_a_client_has_a_process_that_ends_with_it() -> None:

@@ -43,6 +43,14 @@ async def server_error(exchange: Exchange) -> None:
     exchange.write("500 Internal Server Error", b"oops", "text/plain")
 
 
+async def too_many_requests(exchange: Exchange) -> None:
+    exchange.write("429 Too Many Requests", b"slow down", "text/plain", retry_after="7")
+
+
+async def too_many_requests_until_a_date(exchange: Exchange) -> None:
+    exchange.write("429 Too Many Requests", retry_after="Wed, 21 Oct 2026 07:28:00 GMT")
+
+
 async def reset(exchange: Exchange) -> None:
     connection = exchange.writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -110,6 +118,11 @@ CASES = [
     Case(bad_gateway, "does not answer now (HTTP status 502)", "reconnecting"),
     Case(unavailable, "does not answer now (HTTP status 503)", "reconnecting"),
     Case(server_error, "sent an answer that is not valid"),
+    Case(too_many_requests, "gets too many requests (HTTP status 429), and did not run this one. Try again in 7 s."),
+    Case(
+        too_many_requests_until_a_date,
+        "gets too many requests (HTTP status 429), and did not run this one",
+    ),
     Case(reset, "ended before its answer", "reconnecting"),
     Case(half_a_body, "ended before its answer", "reconnecting"),
     Case(silence, "ended before its answer", "reconnecting"),
@@ -153,6 +166,24 @@ async def test_a_call_that_fails_is_sent_once_and_the_next_one_works(case: Case)
         assert scripted.calls == calls + 1
         assert await act(client) == own_session
         assert upstream.status.state == "connected"
+
+
+@pytest.mark.parametrize("answer", [server_error, wrong_type, wrong_id, empty, too_many_requests])
+async def test_a_call_that_could_not_be_sent_has_not_run(answer: Any) -> None:
+    async with scripted_server() as scripted, client_of(scripted) as (client, _):
+        await client.list_tools()
+        ordinary = scripted._answer
+
+        async def refuse(exchange: Exchange, method: str) -> None:
+            await (answer(exchange) if method == "initialize" else ordinary(exchange, method))
+
+        scripted._answer = refuse  # type: ignore[method-assign]
+        text = await act(client)
+        assert "nothing was sent to it" in text or "did not run this one" in text
+        assert "may have run" not in text
+        assert scripted.calls == 0
+        scripted._answer = ordinary  # type: ignore[method-assign]
+        assert (await act(client)).startswith("session-")
 
 
 async def test_an_expired_session_is_begun_again_once_and_the_call_repeated() -> None:

@@ -186,6 +186,24 @@ async def test_an_upstream_without_a_stream_is_listed_every_minute(revision: str
             assert server.lists == lists
 
 
+@pytest.mark.parametrize("listens", [False, True])
+@pytest.mark.parametrize(("revision", "refusal"), [(HANDSHAKE, 405), (NEWEST, 404)])
+async def test_an_upstream_without_a_stream_that_was_away_is_listed_again(
+    revision: str, refusal: int, *, listens: bool
+) -> None:
+    async with changing(revision, "a") as server:
+        server.refusal = refusal
+        async with desk(server.url, listens=listens) as made:
+            assert await made.tools() == ["a"]
+            assert (await made.client.call_tool("a")).text == "done"
+            server.unavailable, server.tools = 1, ("b",)
+            result = await made.client.call_tool("a")
+            assert "HTTP status 503" in result.text
+            if listens:
+                await made.changes.get()
+            await made.until("b")
+
+
 async def test_an_upstream_that_no_longer_reports_changes_is_listed_again_and_every_minute() -> None:
     async with changing(NEWEST, "a") as server, desk(server.url) as made:
         assert await made.tools() == ["a"]

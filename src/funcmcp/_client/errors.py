@@ -53,11 +53,13 @@ class HTTPStatusError(InvalidResponseError):
 
     Attributes:
         status: The status.
+        retry_after: The seconds after which the server wants the request again; None if it does not say so.
     """
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after
 
 
 @public("funcmcp.client")

@@ -24,6 +24,9 @@ _UNAUTHORIZED, _FORBIDDEN = 401, 403
 FIRST_FAILURE = 400
 """The lowest HTTP status of a request that failed."""
 
+_MAX_DIGITS = 5
+"""Digits of a number of seconds in Retry-After that is read."""
+
 
 @public("funcmcp.testing")
 class MemoryRequest(HttpRequest):
@@ -117,7 +120,7 @@ def _message_in(json_text: bytes, response: HttpResponse) -> dict[str, Any]:
         kind = _media_type(response) or "no content type"
         text = f"The answer is not an MCP message (HTTP status {response.status}, {one_line(kind)})."
         if response.status >= FIRST_FAILURE:
-            raise HTTPStatusError(text, response.status)
+            raise HTTPStatusError(text, response.status, wanted_pause(response))
         raise InvalidResponseError(text)
     return message
 
@@ -158,3 +161,9 @@ def is_event_stream(response: HttpResponse) -> bool:
 def _media_type(response: HttpResponse) -> str:
     """Return the media type of a response in lower case, without parameters. Empty if it has none."""
     return (field_of(response, "content-type") or "").partition(";")[0].strip().lower()
+
+
+def wanted_pause(response: HttpResponse) -> float | None:
+    """Return the seconds that the server wants the client to wait; None if it sends none, or a date."""
+    text = field_of(response, "retry-after") or ""
+    return float(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) else None

@@ -15,7 +15,7 @@ from asyncio import sleep
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from funcmcp._client.http_messages import MemoryRequest, discard, field_of
+from funcmcp._client.http_messages import MemoryRequest, discard, wanted_pause
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ _READING: Final = frozenset(
 _MAX_BODY: Final = 64 * 1024 * 1024
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0
-_MAX_DIGITS: Final = 5
-"""Digits of a number of seconds in Retry-After that is read."""
 
 
 class RepeatingExchange:
@@ -59,7 +57,7 @@ class RepeatingExchange:
             response = await self._exchange(MemoryRequest(request.method, request.path, request.pairs, body))
             if not _may_repeat(request.method, response.status, body):
                 return response
-            seconds = _wanted_pause(response) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+            seconds = wanted_pause(response) or pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
             if monotonic() + seconds > end:
                 return response
             await discard(response)
@@ -80,9 +78,3 @@ def _only_reads(body: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(message, dict) and message.get("method") in _READING
-
-
-def _wanted_pause(response: HttpResponse) -> float | None:
-    """Return the seconds that the server wants the client to wait; None if it sends none, or a date."""
-    text = field_of(response, "retry-after") or ""
-    return float(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) else None

@@ -32,6 +32,7 @@ from funcmcp._client.http_messages import (
     post,
     read_messages,
     refusal_of,
+    wanted_pause,
 )
 from funcmcp._client.messages import encode_message, is_response, is_response_to
 from funcmcp._client.standing_stream import LAST_EVENT_ID, TEMPORARY, StandingStream, delay_seconds
@@ -131,7 +132,7 @@ class StreamableHTTP:
             raise InvalidResponseError(f"The event stream ended without an answer to {message['method']}.")
         text = f"{message['method']} got no answer (HTTP status {http_response.status})."
         if http_response.status >= FIRST_FAILURE:
-            raise HTTPStatusError(text, http_response.status)
+            raise HTTPStatusError(text, http_response.status, wanted_pause(http_response))
         raise InvalidResponseError(text)
 
     async def _received_during(self, request_id: int, received: Message) -> None:

@@ -64,6 +64,8 @@ _AWAY = frozenset({502, 503, 504})
 _REFUSED = frozenset({401, 403})
 """HTTP statuses with which a server refuses access, also without a challenge."""
 
+_TOO_MANY_REQUESTS = 429
+
 
 class LinkKey(NamedTuple):
     """Whose connection a link is. Two callers never share a session, unless they have the same key.
@@ -151,6 +153,9 @@ class LinkOwner(Protocol):
 
     def forget_eras(self) -> None:
         """Ask the upstream for its revisions again, because it did not accept a connection."""
+
+    def count_lists_as_changed(self, link: Link) -> None:
+        """Count the lists that a link shows as possibly changed."""
 
     def log_error(self, error: BaseException) -> None:
         """Log an answer that is not valid, or a refusal."""
@@ -530,7 +535,7 @@ class Link:
             health.answered()
             raise
         except ClientError as error:
-            raise self._failure(error, began) from error
+            raise self._failure_of_call(error, began) from error
         finally:
             _current_limit.reset(variable)
             self._limits.pop(key, None)
@@ -560,8 +565,23 @@ class Link:
             return HandshakeRefusedError(links.name)
         if self.is_http or not isinstance(error, ConnectionFailedError):
             links.forget_eras()  # but not those of a program that ends when it starts
+        failure = self._failure(error, began) if self._is_for_lists else self._failure_of_call(error, began)
+        if not failure.may_have_run:
+            return failure
+        if links.health.is_away:
+            return links.health.away_error()
+        return UpstreamError(
+            f"The server {links.name!r} did not take a connection: its answer is not valid. So nothing was sent to it. "
+            "The log of this server has the reason."
+        )
+
+    def _failure_of_call(self, error: ClientError | MCPError, began: float) -> UpstreamError:
+        """Return the error for clients. An endpoint that goes away may be back with other lists."""
+        was_away = self._links.health.is_away
         failure = self._failure(error, began)
-        return self._links.health.away_error() if self._links.health.is_away and failure.may_have_run else failure
+        if self.is_http and self._links.health.is_away and not was_away:
+            self._links.count_lists_as_changed(self)
+        return failure
 
     def _failure(self, error: ClientError | MCPError, began: float) -> UpstreamError:
         """Return the error for clients, note the reason for operators, and drop a connection that has ended."""
@@ -582,6 +602,8 @@ class Link:
             return UpstreamError(f"The server {name!r} does not accept the credentials of this server.")
         if isinstance(error, HTTPStatusError) and error.status in _REFUSED:
             return UpstreamError(f"The server {name!r} refuses access (HTTP status {error.status}).")
+        if isinstance(error, HTTPStatusError) and error.status == _TOO_MANY_REQUESTS:
+            return UpstreamError(f"The server {name!r} {_too_many(error.retry_after)}")
         if isinstance(error, SessionEndedError):
             return UpstreamError(f"The server {name!r} has ended the session twice. Try again later.")
         if isinstance(error, MCPError):
@@ -662,6 +684,12 @@ def _progress_token(params: Mapping[str, Any]) -> str | int | None:
     meta = params.get("_meta")
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, str | int) else None
+
+
+def _too_many(seconds: float | None) -> str:
+    """Return what an upstream does that has answered with status 429, and has not begun the request."""
+    pause = "later" if seconds is None else f"in {seconds:g} s"
+    return f"gets too many requests (HTTP status 429), and did not run this one. Try again {pause}."
 
 
 def _retrieve(task: asyncio.Task[Requests]) -> None:

@@ -353,6 +353,10 @@ class Links:
         """Ask the upstream for its revisions again, because it did not accept a connection."""
         self._eras.forget()
 
+    def count_lists_as_changed(self, link: Link) -> None:
+        """Count the lists that a link shows as possibly changed."""
+        self.changes.lost(link.key.owner if self._is_per_caller else None)
+
     def log_error(self, error: BaseException) -> None:
         """Log an answer that is not valid, or a refusal, at most once in a minute."""
         self._errors.write("The server %s: %s", quote(repr(self.name)), quote(str(error), 300))
@@ -464,7 +468,8 @@ class Links:
         return self._stored
 
     def _store_of(self, link: Link) -> StoredSessions | None:
-        if link.is_single_use or not link.key.subject.startswith(_STORED):
+        is_process = isinstance(self._target, StdioCommand)  # which no other instance can go on with
+        if is_process or link.is_single_use or not link.key.subject.startswith(_STORED):
             return None
         return self._sessions_in_store()
 
