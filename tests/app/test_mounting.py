@@ -240,6 +240,21 @@ async def test_middleware_of_the_mounted_server_can_refuse() -> None:
     assert (await mcp.call_tool("plain")).text == "plain"
 
 
+@pytest.mark.parametrize("has_middleware", [False, True])
+async def test_results_have_the_name_of_the_server_above(has_middleware: bool) -> None:
+    middle = MCPServer("middle", middleware=[audit([])] if has_middleware else [])
+    middle.mount(billing(middleware=[audit([])] if has_middleware else []))
+    requests: dict[str, dict[str, Any]] = {
+        "tools/call": {"name": "billing_add", "arguments": {"a": 1, "b": 2}},
+        "resources/read": {"uri": "data://billing/info"},
+        "prompts/get": {"name": "billing_greet", "arguments": {"name": "Ada"}},
+    }
+    async with Client(shop(middle), revision="2026-07-28") as client:
+        for method, params in requests.items():
+            result = await client.request(method, params)
+            assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "shop"
+
+
 async def test_lifespans_and_services_are_those_of_the_mounted_server() -> None:
     notes: list[str] = []
     mounted, mcp = MCPServer("billing"), MCPServer("shop")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from funcmcp._app.mounted_lists import MountedLists
 from funcmcp._auth.access import distinct
 from funcmcp._objects.definitions import replace
+from funcmcp._protocol.envelope import SERVER_INFO
 from funcmcp._protocol.errors import MCPError, ResourceNotFound
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._providers.namespace import Namespace
@@ -275,12 +276,21 @@ class Mounting:
                 # The server above limits the time, which may be longer in a task.
                 return self._tool_calls.run(inner, tool, inner.request.params.get("arguments", {}), None)
 
-            return RawResponse(await self._answer(context, tool, {"name": tool.name, "arguments": arguments}, run))
+            response = await self._answer(context, tool, {"name": tool.name, "arguments": arguments}, run)
+            return RawResponse(self._introduced(response))
 
         characters = tool.result_characters
         if characters is None:
             characters = self._server.options.limits.result_characters
         return replace(self._shared(tool), handler=call, result_characters=characters)
+
+    def _introduced(self, response: dict[str, Any]) -> dict[str, Any]:
+        """Return a response of the mounted server with the name of the server above, to which clients connect."""
+        meta = response.get("result", {}).get("_meta", {})
+        if SERVER_INFO not in meta:
+            return response
+        meta = {**meta, SERVER_INFO: self._above.server.results.server_info}
+        return {**response, "result": {**response["result"], "_meta": meta}}
 
     def _prompt(self, prompt: Prompt) -> Prompt:
         async def get(context: RequestContext, arguments: dict[str, str]) -> Any:
