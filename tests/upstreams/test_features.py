@@ -11,7 +11,7 @@ import pytest
 from funcmcp import MCPError, MCPServer
 from funcmcp._client.notifications import Change
 from funcmcp._providers import provided
-from funcmcp._upstreams import features
+from funcmcp._upstreams import features, status
 from funcmcp._upstreams.definitions import UpstreamLists
 from funcmcp.client import Client
 from funcmcp.transforms import ArgumentChange, Hide, ToolChange, ToolTransform
@@ -543,3 +543,27 @@ async def test_the_skills_of_an_upstream_are_passed_on_where_the_author_chooses_
     async with Client(without) as client:
         await client.list_resources()
         assert "extensions" not in client.capabilities
+
+
+@pytest.mark.parametrize("renames", [False, True])
+async def test_an_upstream_of_a_mounted_server_that_has_never_answered_is_named_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch, renames: bool
+) -> None:
+    monkeypatch.setattr(status, "_FIRST_PAUSE", 0.0)
+    upstream = Scripted({"tools/list": {"tools": [tool("a")]}, "tools/call": {"content": []}})
+    upstream.is_away = True
+    mcp, middle = MCPServer("above"), MCPServer("middle")
+    mcp.mount(middle, prefix="mid", transforms=[lambda feature: feature] if renames else [])
+    middle.mount(gateway(upstream))
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError, match=r"There is no list\. docs has not answered yet\."):
+            await client.list_tools()
+    with pytest.raises(MCPError, match=r"mid_up_a is unknown\. docs has not answered yet\."):
+        await mcp.call_tool("mid_up_a")
+    with pytest.raises(MCPError, match=r"mid\+up\+memo:x is unknown\. docs has not answered yet\."):
+        await mcp.read_resource("mid+up+memo:x")
+    for name in ("other_a",) if renames else ("other_a", "mid_a"):  # a function may rename mid_up_a to mid_a
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await mcp.call_tool(name)
+    upstream.is_away = False
+    assert not (await mcp.call_tool("mid_up_a")).is_error  # although the list is not due

@@ -61,7 +61,7 @@ def follow(
         position: That of the mount.
     """
     callers = MountedCallers(above.server, _providers_of(mounted), copy, transforms, position)
-    _providers_of(above).add_mounted(mounted.server, callers)
+    _providers_of(above).add_mounted(mounted.server, callers, transforms)
 
 
 def _providers_of(runtime: ServerRuntime) -> Providers:

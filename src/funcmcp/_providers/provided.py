@@ -196,14 +196,15 @@ class Providers:
         """The sources of the features that depend on the caller."""
         return self._per_caller
 
-    def add_mounted(self, mounted: Server, callers: CallerSource) -> None:
+    def add_mounted(self, mounted: Server, callers: CallerSource, transforms: Sequence[AnyTransform]) -> None:
         """Serve the features of the providers of a mounted server, which get into its catalog and from there here.
 
         Args:
             mounted: The mounted server.
             callers: The features of its providers that depend on the caller. They are in no catalog.
+            transforms: Those of the mount.
         """
-        source = MountedFeatures(self._server, mounted, callers.position)
+        source = MountedFeatures(self._server, mounted, callers.position, transforms)
         self._server.catalog.promise(source, mounted.catalog.promised)
         self._shared.append(source)
         self._per_caller.append(callers)
@@ -243,7 +244,7 @@ class Providers:
 
     async def _refuse_empty_list(self, kind: str) -> None:
         """Raise MCPError if a list is empty because servers have never answered; try once more to read theirs."""
-        missing = [source for source in self._remote if source.is_missing(kind)]
+        missing = [source for source in self.every_remote if source.is_missing(kind)]
         if missing:
             await asyncio.gather(*(source.ready(again=True) for source in missing))
         missing = [source for source in missing if source.is_missing(kind)]
@@ -254,6 +255,20 @@ class Providers:
     def _remote(self) -> list[SharedFeatures]:
         """The sources of the features that other servers have for all callers."""
         return [item for item in self._shared if isinstance(item, SharedFeatures) and item.remote is not None]
+
+    @property
+    def _mounted(self) -> list[MountedFeatures]:
+        return [item for item in self._shared if isinstance(item, MountedFeatures)]
+
+    @property
+    def every_remote(self) -> list[SharedFeatures]:
+        """The sources of the features that other servers have for all callers, with those of mounted servers."""
+        return [*self._remote, *(source for item in self._mounted for source in item.remote_below)]
+
+    def unread(self, kind: type, key: str | None) -> list[SharedFeatures]:
+        """Return the sources that have never answered and may have a feature that clients see under a key."""
+        own = [source for source in self._remote if source.is_unread and source.may_have(kind, key)]
+        return own + [source for item in self._mounted for source in item.unread(kind, key)]
 
     @property
     def caching(self) -> Caching:
@@ -267,7 +282,7 @@ class Providers:
         """Wait for the first lists of other servers, on which capabilities depend: not for long, and for each once."""
         unread = [source for source in self._remote if source.is_unread and not source.is_slow]
         first = [source.ready() for source in unread]
-        first += [source.settle() for source in self._shared if isinstance(source, MountedFeatures)]
+        first += [source.settle() for source in self._mounted]
         if first:
             try:
                 async with asyncio.timeout(SETTLE_SECONDS):
@@ -353,7 +368,7 @@ class Providers:
     def _with_reason(self, named: _Named, routed: RoutedRequest) -> RoutedRequest:
         """Return a request for an unknown feature, with an error that names the servers which may have it."""
         key = _key_in(named, routed.request.params)
-        missing = [source for source in self._remote if source.is_unread and source.may_have(named.kind, key)]
+        missing = [] if key is None else self.unread(named.kind, key)
         if not missing or key is None:
             return routed
         return routed.with_feature(fault=_unread_error(f"{quote(key)} is unknown.", missing))
@@ -837,13 +852,17 @@ class MountedFeatures:
         server: The server above.
         mounted: The mounted server.
         position: The beginning of the positions of its features.
+        transforms: Those of the mount.
     """
 
     remote: None = None
     is_waited_for: bool = True
 
-    def __init__(self, server: Server, mounted: Server, position: tuple[int, ...]) -> None:
+    def __init__(
+        self, server: Server, mounted: Server, position: tuple[int, ...], transforms: Sequence[AnyTransform]
+    ) -> None:
         self.position = position
+        self._transforms = list(transforms)
         self._server = server
         self._mounted = mounted
         self._left_out = LineOfEach(logging.ERROR)
@@ -879,10 +898,34 @@ class MountedFeatures:
         self._server.catalog.promise(self, self._mounted.catalog.promised)
 
     async def find(self, named: _Named, params: dict[str, Any], principal: Principal | None) -> Match | None:
-        """Return the feature that a request names."""
+        """Return the feature that a request names. Servers that have never answered are asked for it once more."""
         del principal
         await self.ready()
+        match = _match_of(named, self._server.parts.lookup, params)
+        missing = [] if match is not None else self.unread(named.kind, _key_in(named, params))
+        if not missing:
+            return match
+        await asyncio.gather(*(source.ready(again=True) for source in missing))
         return _match_of(named, self._server.parts.lookup, params)
+
+    @property
+    def remote_below(self) -> list[SharedFeatures]:
+        """The sources of the features that other servers have, in the mounted server."""
+        provided = self._mounted.provided
+        return provided.every_remote if isinstance(provided, Providers) else []
+
+    def unread(self, kind: type, key: str | None) -> list[SharedFeatures]:
+        """Return the sources in the mounted server that have never answered and may have a feature of a key here."""
+        provided = self._mounted.provided
+        if not isinstance(provided, Providers) or not any(source.is_unread for source in self.remote_below):
+            return []
+        for transform in reversed(self._transforms):
+            if key is None or not isinstance(transform, Transform):
+                return provided.unread(kind, None)  # a function may give it any name
+            if isinstance(transform, Namespace) and not transform.may_have(kind, key):
+                return []
+            key = transform.source_key(kind, key)
+        return provided.unread(kind, key)
 
 
 class CallerFeatures(_Source):
