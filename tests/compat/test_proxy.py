@@ -94,6 +94,115 @@ async def test_the_token_of_a_client_is_not_passed_on_as_fastmcp_does(script: Pa
             assert (await client.call_tool("token")).text == "Bearer own"
 
 
+BACKEND = """
+import sys
+from pathlib import Path
+
+from funcmcp.compat import FastMCP
+
+mcp = FastMCP("Backend", instructions="Ask for the shelf first.")
+
+
+@mcp.tool(tags={"safe"})
+def folder() -> str:
+    return Path.cwd().name
+
+
+@mcp.tool(tags={"unsafe"})
+def remove(shelf: str) -> str:
+    return shelf
+
+
+@mcp.resource("note://plan", tags={"unsafe"})
+def plan() -> str:
+    return "plan"
+
+
+if __name__ == "__main__":
+    mcp.run()
+"""
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> dict[str, Any]:
+    """Return an entry of a configuration."""
+    (tmp_path / "backend.py").write_text(BACKEND)
+    return {"command": sys.executable, "args": [str(tmp_path / "backend.py")]}
+
+
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"include_tags": ["safe"]}, (["folder"], [])),
+        ({"include_tags": []}, ([], [])),
+        ({"exclude_tags": ["unsafe"]}, (["folder"], [])),
+        ({"exclude_tags": []}, (["folder", "remove"], ["note://plan"])),
+        ({"tools": {"remove": {"name": "drop", "arguments": {"shelf": {"name": "place"}}}}}, None),
+        ({"tools": {"remove": {"tags": {"good"}}}, "include_tags": ["good"]}, (["remove"], [])),
+        ({"tools": {"remove": {"enabled": False}}}, (["folder"], ["note://plan"])),
+    ],
+)
+async def test_an_entry_changes_and_hides_features_as_fastmcp_does(
+    backend: dict[str, Any], changes: dict[str, Any], shown: Any
+) -> None:
+    async with Client(create_proxy({"mcpServers": {"one": {**backend, **changes}}})) as client:
+        names = [tool.name for tool in await client.list_tools()]
+        if shown is None:
+            assert names == ["folder", "drop"]
+            assert (await client.call_tool("drop", {"place": "top"})).text == "top"
+        else:
+            assert (names, [item.uri for item in await client.list_resources()]) == shown
+    entries = {"one": {**backend, **changes}, "two": backend}
+    prefixed = [f"one_{name}" for name in names]
+    assert await tools(create_proxy(entries)) == [*prefixed, "two_folder", "two_remove"]
+
+
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+async def test_a_proxy_of_one_server_has_its_instructions_unless_it_has_its_own(backend: dict[str, Any]) -> None:
+    one, two = {"mcpServers": {"one": backend}}, {"mcpServers": {"one": backend, "two": backend}}
+    above = FastMCP("Above")
+    above.mount(create_proxy(one), namespace="below")
+    expected = {
+        create_proxy(one): "Ask for the shelf first.",
+        create_proxy(Transport(command=sys.executable, args=backend["args"])): "Ask for the shelf first.",
+        create_proxy(one, instructions="Own."): "Own.",
+        create_proxy(two): None,
+        above: None,
+    }
+    for proxy, instructions in expected.items():
+        for revision in ("2025-11-25", "2026-07-28"):
+            async with Client(proxy, revision=revision) as client:
+                assert client.instructions == instructions
+
+
+@pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
+async def test_a_script_may_be_a_string_and_a_transport_has_a_folder(backend: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "shelves").mkdir()
+    transport = Transport(command=sys.executable, args=backend["args"], cwd=str(tmp_path / "shelves"))
+    async with Client(create_proxy(transport)) as client:
+        assert (await client.call_tool("folder")).text == "shelves"
+    assert await tools(create_proxy(backend["args"][0])) == ["folder", "remove"]
+
+
+def test_an_entry_that_is_left_out_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    create_proxy({"mcpServers": {"one": {"command": "uvx"}, "two": {"command": 5}}})
+    assert "The server 'two' is left out" in caplog.text
+    with pytest.raises(ValueError, match=r"The server 'one' is disabled\."):
+        create_proxy({"mcpServers": {"one": {"command": "uvx", "disabled": True}}})
+
+
+async def test_a_tool_whose_server_names_a_version_keeps_its_tags() -> None:
+    behind = FastMCP("Behind")
+
+    @behind.tool(version="2", tags={"unsafe"})
+    def remove() -> str:
+        return "removed"
+
+    [tool] = await create_proxy(behind).list_tools()
+    assert (tool.version, tool.tags) == ("2", {"unsafe"})
+
+
 def test_other_targets_are_errors(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"notes\.txt is not a script of Python or Node\."):
         create_proxy(tmp_path / "notes.txt")

@@ -134,4 +134,5 @@ def feature_of(item: Any, server: Any) -> Any:
         registry, key = catalog.templates, item.uri_template
     else:
         registry, key = (catalog.prompts if isinstance(item, objects.Prompt) else catalog.tools), item.name
-    return next((feature for feature in registry.versions_of(key) if feature.version == item.version), None)
+    features = {feature.version: feature for feature in registry.versions_of(key)}
+    return features.get(item.version, features.get(None))  # that of an upstream has no version, which `_meta` may name

@@ -251,13 +251,13 @@ def feature_transforms(provider: Provider) -> list[Any]:
     transforms: list[Any] = []
     for transform in provider.transforms:
         if isinstance(transform, ComponentVisibility):
-            transforms.append(partial(_decided, transform.rule))
+            transforms.append(partial(decided, transform.rule))
         else:
             transforms += native_transforms([transform])
     return transforms
 
 
-def _decided(rule: ComponentRule, feature: Any) -> Any:
+def decided(rule: ComponentRule, feature: Any) -> Any:
     """Return a feature with what a rule of visibility decides about it."""
     if not rule.matches(feature):
         return replace(feature, enabled=False) if rule.only else feature

@@ -5,9 +5,11 @@ FastMCP's proxy sends the headers of its client on, the credentials among them. 
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,10 @@ from funcmcp._app.mcp_server import MCPServer
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.extensions import ReadableSkills
-from funcmcp._compat.provider import Provider, feature_transforms
+from funcmcp._compat.provider import Provider, decided, feature_transforms
 from funcmcp._compat.server import FastMCP
+from funcmcp._compat.visibility import component_rule
+from funcmcp._objects.mappings import without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.skills import SCHEME
 from funcmcp._upstreams.bridged import upstreams_of
@@ -28,11 +32,16 @@ if TYPE_CHECKING:
 
     from funcmcp._server.catalog.transformed import AnyFeature
 
+_logger = logging.getLogger("funcmcp.compat")
+
 _ERAS = {"legacy": "handshake", "auto": "newest"}
 """Eras of an upstream, by the ``mode`` of FastMCP's clients."""
 
 _PROGRAMS = {".py": sys.executable, ".js": "node"}
 """What runs a script, by the end of its name."""
+
+_CHANGES = ("tools", "include_tags", "exclude_tags")
+"""Members of an entry that change or hide the features of its server, which only FastMCP's configurations have."""
 
 
 @public("funcmcp.compat")
@@ -111,6 +120,7 @@ class ProxyProvider(Provider):
     ) -> None:
         super().__init__()
         self.skills: bool = skills
+        self.passes_instructions: bool = False
         del cache_ttl, options
         if not callable(client_factory):
             raise TypeError("ProxyProvider takes a function that returns a client. Write lambda: ProxyClient(target).")
@@ -119,7 +129,10 @@ class ProxyProvider(Provider):
     def add_to(self, server: Any, namespace: str | None, transforms: Sequence[Any]) -> None:
         """Add the other server, with the transforms of this provider."""
         changes = [*feature_transforms(self), *transforms]
-        add_upstreams(server, self.client_factory(), namespace, changes, skills=self.skills)
+        target = self.client_factory()
+        add_upstreams(
+            server, target, namespace, changes, skills=self.skills, passes_instructions=self.passes_instructions
+        )
 
     def _owns_skill_resource(self, uri: str) -> bool:
         """Return whether a cache must not serve a resource, because its contents have to fit the entry of a skill."""
@@ -129,6 +142,8 @@ class ProxyProvider(Provider):
 @public("funcmcp.compat")
 class FastMCPProxy(FastMCP):
     """A server that passes everything on to another one. `create_proxy` makes one of a target.
+
+    Without instructions of its own, it has those of the other server.
 
     Args:
         client_factory: As for `ProxyProvider`.
@@ -150,11 +165,19 @@ class FastMCPProxy(FastMCP):
         del provider_error_strategy, identity
         super().__init__(settings.pop("name", None) or "FastMCPProxy", **settings)
         self.client_factory = client_factory
-        self.add_provider(ProxyProvider(client_factory, skills=skills))
+        provider = ProxyProvider(client_factory, skills=skills)
+        provider.passes_instructions = self.instructions is None
+        self.add_provider(provider)
 
 
 def add_upstreams(
-    server: Any, target: Any, namespace: str | None = None, transforms: Sequence[Any] = (), *, skills: bool = False
+    server: Any,
+    target: Any,
+    namespace: str | None = None,
+    transforms: Sequence[Any] = (),
+    *,
+    skills: bool = False,
+    passes_instructions: bool = False,
 ) -> None:
     """Mount the server that a target of FastMCP's proxies names, or each of a configuration.
 
@@ -164,6 +187,7 @@ def add_upstreams(
         namespace: The prefix of names and URIs.
         transforms: Transforms for the features of the target.
         skills: Whether its skills are served, too.
+        passes_instructions: Whether its instructions are those of this server. Several servers have none together.
 
     Raises:
         TypeError: The target is of another type.
@@ -176,12 +200,14 @@ def add_upstreams(
         options["era"] = "handshake"
     resolved = _target_of(target)
     if isinstance(resolved, dict):
-        _add_configured(server, resolved, namespace, transforms)
+        _add_configured(server, resolved, namespace, transforms, passes_instructions=passes_instructions)
     else:
         changes = [with_own_tags, *transforms]
         if skills:
             changes.append(ReadableSkills(server))
-        server.mount(Upstream(resolved, **options), namespace, transforms=changes)
+        upstream = Upstream(resolved, instructions=passes_instructions, **options)
+        upstream.names_instructions = False
+        server.mount(upstream, namespace, transforms=changes)
 
 
 def _client_info_of(target: Any) -> dict[str, Any] | None:
@@ -203,17 +229,62 @@ def with_own_tags(feature: AnyFeature) -> AnyFeature:
     return feature
 
 
-def _add_configured(server: Any, configuration: dict[str, Any], namespace: str | None, transforms: Any) -> None:
-    servers = read_servers(configuration, os.environ)
+def _add_configured(
+    server: Any, configuration: dict[str, Any], namespace: str | None, transforms: Any, *, passes_instructions: bool
+) -> None:
+    plain_configuration, changes = _without_changes(configuration)
+    servers = read_servers(plain_configuration, os.environ)
     if not servers.entries:
-        raise ValueError(" ".join(["No server of the configuration can be used.", *servers.problems]))
+        raise ValueError(" ".join(["No server of the configuration can be used.", *servers.problems, *servers.notes]))
+    for problem in servers.problems:
+        _logger.warning("%s", problem)
     for prefix, upstream in upstreams_of(servers).items():
         prefixes = [namespace, prefix if servers.has_prefixes else None]
-        server.mount(upstream, "_".join(filter(None, prefixes)) or None, transforms=[with_own_tags, *transforms])
+        upstream.adds_instructions = passes_instructions and not servers.has_prefixes
+        upstream.names_instructions = False
+        own = _transforms_of(changes.get(upstream.name, {}))
+        server.mount(upstream, "_".join(filter(None, prefixes)) or None, transforms=[with_own_tags, *own, *transforms])
+
+
+def _without_changes(configuration: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return a configuration without the members of entries that change features, and these by the names of entries."""
+    entries = configuration.get("mcpServers", configuration)
+    if not isinstance(entries, dict):
+        return configuration, {}
+    plain_entries, changes = dict(entries), {}
+    for name, entry in entries.items():
+        if isinstance(entry, dict):
+            plain_entries[name] = without(entry, *_CHANGES)
+            changes[name] = {member: entry[member] for member in _CHANGES if entry.get(member) is not None}
+    if entries is configuration:
+        return plain_entries, changes
+    return {**configuration, "mcpServers": plain_entries}, changes
+
+
+def _transforms_of(changes: dict[str, Any]) -> list[Any]:
+    """Return the transforms for what an entry says of tools and tags: first tools, which may get tags."""
+    transforms: list[Any] = []
+    if changes.get("tools"):
+        from funcmcp._compat.transforms import ToolTransform, ToolTransformConfig  # noqa: PLC0415 - few entries have it
+
+        configs = {
+            name: change if isinstance(change, ToolTransformConfig) else ToolTransformConfig(**change)
+            for name, change in changes["tools"].items()
+        }
+        transforms.append(ToolTransform(configs))
+    if "include_tags" in changes:
+        rule = component_rule({"tags": set(changes["include_tags"])}, shows=True, only=True)
+        transforms.append(partial(decided, rule))
+    if changes.get("exclude_tags"):
+        rule = component_rule({"tags": set(changes["exclude_tags"])}, shows=False)
+        transforms.append(partial(decided, rule))
+    return transforms
 
 
 def _target_of(target: Any) -> Any:
     """Return a target of FastMCP as one of funcmcp, or as a configuration; raise TypeError if it is not possible."""
+    if isinstance(target, str) and Path(target).suffix in _PROGRAMS and Path(target).is_file():
+        target = Path(target)
     if isinstance(target, Path):
         program = _PROGRAMS.get(target.suffix)
         if program is None:
@@ -240,7 +311,8 @@ def _target_of_transport(target: Any) -> Any:
         return HTTPEndpoint(str(url), headers=_headers_of(target))
     command = getattr(target, "command", None)
     if isinstance(command, str):
-        return StdioCommand(command, *getattr(target, "args", ()), env=getattr(target, "env", None) or {})
+        env, folder = getattr(target, "env", None) or {}, getattr(target, "cwd", None)
+        return StdioCommand(command, *getattr(target, "args", ()), env=env, cwd=folder)
     return target
 
 

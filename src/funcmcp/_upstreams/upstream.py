@@ -101,6 +101,8 @@ class Upstream(RemoteProvider):
     _pause = 0.0
     """Seconds for which the lists are used at least, because of the work that they were."""
 
+    names_instructions: bool = True  # before its instructions, if they are added
+
     def __init__(  # noqa: PLR0913 - keyword-only options, most upstreams need none or one
         self,
         target: Target,
@@ -217,11 +219,11 @@ class Upstream(RemoteProvider):
         return self._features.unlisted(uri)
 
     def added_instructions(self) -> str | None:
-        """Return the instructions of the server with its name; None if they differ from the pinned ones."""
+        """Return the instructions of the server, by default with its name; None if they differ from the pinned ones."""
         text = self.server_instructions
         if text is None or (self._pins is not None and not self._pins.allows_instructions(text)):
             return None
-        return f"Instructions of the server {self.name}:\n\n{text}"
+        return f"Instructions of the server {self.name}:\n\n{text}" if self.names_instructions else text
 
     def last_transforms(self) -> Sequence[AnyTransform]:
         """Return what looks at the length of names."""
