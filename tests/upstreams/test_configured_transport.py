@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.client import Client, ConnectionFailedError
+from tests.upstreams.scripted import Exchange, scripted_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,6 +107,18 @@ async def test_no_answer_of_any_server_is_an_error_that_has_the_reasons() -> Non
             pass
     assert "No server answers at http://127.0.0.1:9/mcp." in str(caught.value)
     assert "no-such-program cannot be started: No such file or directory." in str(caught.value)
+
+
+async def test_the_reasons_have_what_a_server_answers_that_refuses_the_connection() -> None:
+    async def refuse(exchange: Exchange, method: str) -> None:
+        del method
+        exchange.write("401 Unauthorized")
+
+    async with scripted_server() as scripted:
+        scripted._answer = refuse  # type: ignore[method-assign]
+        with pytest.raises(ConnectionFailedError, match=r"docs: The server requires valid credentials"):
+            async with Client({"mcpServers": {"docs": {"url": scripted.url}, "away": AWAY}}):
+                pass
 
 
 def test_a_configuration_without_usable_servers_is_an_error_at_once() -> None:

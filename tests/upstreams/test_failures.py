@@ -163,6 +163,7 @@ async def test_a_call_that_fails_is_sent_once_and_the_next_one_works(case: Case)
         assert f"'scripted' {case.text}" in text
         assert scripted.url not in text  # addresses inside are for operators
         assert upstream.status.state == case.state
+        assert upstream.status.last_error
         assert scripted.calls == calls + 1
         assert await act(client) == own_session
         assert upstream.status.state == "connected"
@@ -170,7 +171,7 @@ async def test_a_call_that_fails_is_sent_once_and_the_next_one_works(case: Case)
 
 @pytest.mark.parametrize("answer", [server_error, wrong_type, wrong_id, empty, too_many_requests])
 async def test_a_call_that_could_not_be_sent_has_not_run(answer: Any) -> None:
-    async with scripted_server() as scripted, client_of(scripted) as (client, _):
+    async with scripted_server() as scripted, client_of(scripted) as (client, upstream):
         await client.list_tools()
         ordinary = scripted._answer
 
@@ -182,6 +183,7 @@ async def test_a_call_that_could_not_be_sent_has_not_run(answer: Any) -> None:
         assert "nothing was sent to it" in text or "did not run this one" in text
         assert "may have run" not in text
         assert scripted.calls == 0
+        assert upstream.status.last_error
         scripted._answer = ordinary  # type: ignore[method-assign]
         assert (await act(client)).startswith("session-")
 

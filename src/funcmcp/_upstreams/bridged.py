@@ -46,7 +46,8 @@ def stand_for(upstream: Upstream, mcp: MCPServer) -> None:
         try:
             await upstream.connect()
         except (ClientError, MCPError, UpstreamTokenError) as error:
-            raise CannotStartError(one_line(upstream.status.last_error or error, 2000)) from error
+            reason = upstream.status.last_error if upstream.is_away else error
+            raise CannotStartError(one_line(reason, 2000)) from error
         server = runtime_of(mcp).server
         server.describe_as(dict(upstream.server_info), upstream.server_instructions, upstream.server_capabilities)
         yield

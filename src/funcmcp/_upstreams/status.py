@@ -79,7 +79,8 @@ class UpstreamStatus:
             the pinned ones.
         optional: Whether the server is ready without it.
         away_since: The time at which it went away, in seconds since 1970. None unless it is away.
-        last_error: Why it is or was away, for operators. None if it was never away.
+        last_error: Why it is or was away, refuses access, or sent an answer that is not valid, for operators. None if
+            none of these has happened.
         list_error: Why its list of features is old or missing. None if the last read has succeeded.
         changed: The definitions that are hidden because they differ from the pinned ones.
         sessions: Its open sessions. A server without sessions has one for each of its connections.
@@ -228,6 +229,10 @@ class Health:
                 "The server %s has failed %d times in a row, and is tried again every %g seconds only: %s",
                 *(quote(repr(self.name)), MAX_FAILURES, FAILED_SECONDS, self._last_error),
             )
+
+    def not_valid(self, reason: str) -> None:
+        """Note why an answer of the upstream, which is not away, can't be used."""
+        self._last_error = quote(reason, _MAX_ERROR)
 
     def listed(self, error: str | None) -> None:
         """Note that the list of features was read, or why that has failed."""
