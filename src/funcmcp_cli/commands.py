@@ -12,6 +12,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
@@ -361,6 +362,8 @@ def set_arguments(target: str, arguments: Sequence[str] | None) -> None:
         path = f"{target} {text}"
         if Path(path).exists():
             raise typer.BadParameter(f"A path with spaces needs quotes: '{path}'.")
+        if which(target):
+            raise typer.BadParameter(f"Unexpected argument: {text}. Write a command after --: -- {path}")
         raise typer.BadParameter(
             f"Unexpected argument: {text}. Write arguments of the server after --: {target} -- {text}"
         )

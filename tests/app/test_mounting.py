@@ -382,13 +382,15 @@ async def test_the_page_of_a_tool_has_the_prefix() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "a b", "a/b", 5, "x" * 64, "_a"])
 def test_a_malformed_prefix_is_refused(prefix: Any) -> None:
-    with pytest.raises(ValueError, match="prefix must have letters"):
+    with pytest.raises(ValueError, match=r"prefix must have letters.* begin with a letter or digit"):
         shop(billing(), prefix)
 
 
 def test_only_servers_can_be_mounted() -> None:
     with pytest.raises(TypeError, match=r"mcp\.mount takes an MCPServer or an Upstream, not str"):
         MCPServer("shop").mount("billing")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"not str\. A server at a URL is an Upstream: mcp\.mount\(Upstream\('https://"):
+        MCPServer("shop").mount("https://example.com/mcp")  # type: ignore[arg-type]
 
 
 def test_servers_can_not_mount_each_other() -> None:

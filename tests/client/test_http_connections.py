@@ -233,6 +233,16 @@ async def test_a_response_that_is_not_complete_http_is_a_clear_error(answer: byt
             await client.send()
 
 
+@pytest.mark.parametrize(("answer", "has_advice"), [(b"", True), (OK, False)], ids=["nothing", "a header"])
+async def test_a_server_that_closes_a_plain_connection_without_a_byte_may_serve_https(
+    answer: bytes, has_advice: bool
+) -> None:
+    async with connected(Server(answer)) as client:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await client.send()
+    assert ("Write https:// if it serves HTTPS." in str(caught.value)) is has_advice
+
+
 async def test_a_body_that_comes_with_the_end_of_its_header_does_not_count_as_header() -> None:
     async with connected(Server()) as client:
         transport = Recorded()

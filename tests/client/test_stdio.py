@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -245,6 +246,22 @@ async def test_a_process_that_dies_fails_the_calls_in_flight_and_all_later_ones(
 async def test_a_program_that_does_not_exist_is_a_clear_error() -> None:
     with pytest.raises(ConnectionFailedError, match="no-such-program cannot be started: No such file or directory"):
         await connect(StdioCommand("no-such-program"))
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (StdioCommand("no-such-program"), "Install it, or pass its whole path if it is not on the PATH."),
+        (StdioCommand("no-such-program --port 1"), "Pass each argument as a string of its own."),
+        (StdioCommand(sys.executable, cwd="/no/such/folder"), "its folder /no/such/folder does not exist."),
+    ],
+    ids=["program", "one string", "folder"],
+)
+async def test_the_error_of_a_command_that_cannot_be_started_says_what_to_do(
+    command: StdioCommand, advice: str
+) -> None:
+    with pytest.raises(ConnectionFailedError, match=rf"cannot be started: .*{re.escape(advice)}$"):
+        await connect(command)
 
 
 async def test_a_program_that_is_not_a_server_is_a_clear_error() -> None:

@@ -71,7 +71,14 @@ async def test_a_bridge_has_no_instructions_and_no_tools_if_the_other_server_has
 
 async def test_a_bridge_does_not_start_without_the_other_server() -> None:
     bridge = bridge_to(StdioCommand("no-such-program"), "x")
-    with pytest.raises(CannotStartError, match=r"^no-such-program cannot be started: No such file or directory\.$"):
+    with pytest.raises(CannotStartError, match=r"^no-such-program cannot be started: No such file or directory\."):
+        await runtime_of(bridge).start()
+
+
+async def test_a_bridge_that_does_not_start_has_the_end_of_what_its_program_wrote() -> None:
+    lines = "import sys; print('Loading.\\nUnknown option --port.\\n', file=sys.stderr); sys.exit(2)"
+    bridge = bridge_to(StdioCommand(sys.executable, "-c", lines), "x")
+    with pytest.raises(CannotStartError, match=r"exit code 2\. Its stderr .* ends with: Unknown option --port\.$"):
         await runtime_of(bridge).start()
 
 

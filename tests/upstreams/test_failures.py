@@ -35,6 +35,10 @@ async def bad_gateway(exchange: Exchange) -> None:
     exchange.write("502 Bad Gateway", b"<html>", "text/html")
 
 
+async def no_such_path(exchange: Exchange) -> None:
+    exchange.write("405 Method Not Allowed", b"<html>", "text/html")
+
+
 async def unavailable(exchange: Exchange) -> None:
     exchange.write("503 Service Unavailable", b"<html>", "text/html")
 
@@ -186,6 +190,23 @@ async def test_a_call_that_could_not_be_sent_has_not_run(answer: Any) -> None:
         assert upstream.status.last_error
         scripted._answer = ordinary  # type: ignore[method-assign]
         assert (await act(client)).startswith("session-")
+
+
+async def test_credentials_that_are_refused_and_a_wrong_path_are_for_operators_with_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with scripted_server() as scripted, client_of(scripted) as (client, upstream):
+        await act(client)
+        scripted.answers.append(unauthorized)
+        await act(client)
+        text = str(upstream.status.last_error)
+        assert text.startswith('The server requires valid credentials (HTTP status 401): Bearer realm="secret". Pass ')
+        assert "Upstream(auth=...)" in text
+        assert "--bearer" in text
+        assert text in caplog.text
+        scripted.answers.append(no_such_path)
+        await act(client)
+        assert "(HTTP status 405, text/html). Check the path of the URL: most" in str(upstream.status.last_error)
 
 
 async def test_an_expired_session_is_begun_again_once_and_the_call_repeated() -> None:

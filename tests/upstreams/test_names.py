@@ -213,6 +213,18 @@ def test_a_choice_of_another_type_is_refused(only: Any) -> None:
         Selection(only, "docs")
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"timeouts": 30}, r"timeouts must be an UpstreamTimeouts, such as UpstreamTimeouts\(request=60\); got 30\."),
+        ({"limits": {"processes": 8}}, r"limits must be an UpstreamLimits, such as UpstreamLimits\(processes=8\);"),
+    ],
+)
+def test_options_of_another_type_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TypeError, match=problem):
+        Upstream("https://example.com/mcp", **options)
+
+
 @pytest.mark.parametrize("shortens", [False, True])
 def test_long_names_that_change_without_end_are_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, shortens: bool

@@ -171,7 +171,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         ("no json", "is not a file of funcmcp pin: .* Write another one: funcmcp pin TARGET -o "),
         ("[]", "is not a file of funcmcp pin. Write another one: funcmcp pin TARGET -o "),
         ('{"pins": 2}', "was written by a newer version of funcmcp. Update funcmcp."),
-        ('{"pins": 1, "tools": {"a": {"hash": "sha256:0", "definition": {}}}}', "the hash of tool a is wrong"),
+        ('{"pins": 1, "tools": {"a": {"hash": "sha256:0", "definition": {}}}}', "the hash of tool a .* remove it"),
         ('{"pins": 1, "tools": {"a": 1}}', "the hash of tool a is wrong"),
     ],
 )

@@ -575,8 +575,9 @@ class MCPServer(DirectCalls, ASGIApplication):
                 self.add_provider(server, prefix, transforms=transforms)
                 return
             raise TypeError(
-                f"mcp.mount takes an MCPServer or an Upstream, not {type(server).__name__}. An ASGI application mounts "
-                "the server instead: Starlette(routes=[Mount('/shop', mcp)], lifespan=mcp.lifespan)."
+                f"mcp.mount takes an MCPServer or an Upstream, not {type(server).__name__}. A server at a URL is an "
+                "Upstream: mcp.mount(Upstream('https://example.com/mcp')). An ASGI application mounts the server "
+                "instead: Starlette(routes=[Mount('/shop', mcp)], lifespan=mcp.lifespan)."
             )
         # Few servers need this module.
         from funcmcp._app.mounting import mount  # noqa: PLC0415

@@ -142,6 +142,11 @@ class HTTPConnections:
         for connection in tuple(self._open):
             connection.close()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the connections have no TLS."""
+        return self._ssl_context is None
+
     def put_back(self, connection: _Connection) -> None:
         """Keep a connection for the next request."""
         self._idle.append(connection)
@@ -248,7 +253,10 @@ class _Connection(asyncio.Protocol):
         if error is None and response.ends_with_connection:
             response.end()
         else:
-            response.break_off("the server closed it before its response was complete")
+            reason = "the server closed it before its response was complete"
+            if not self.idle_since and not response.has_received and self._connections.is_plain:
+                reason += ". Write https:// if it serves HTTPS"
+            response.break_off(reason)
 
     @property
     def status(self) -> int:
@@ -372,6 +380,11 @@ class _Response:
         if not self.is_complete:
             self.is_complete = True
             self._connection.close()
+
+    @property
+    def has_received(self) -> bool:
+        """Whether a part of the response has arrived."""
+        return self._has_head or self._outside > 0
 
     def received(self, size: int) -> None:
         """Count bytes, before they are read."""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import Exchange, HttpResponse
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+_NOT_THE_ENDPOINT = frozenset({404, 405})
+"""Statuses of a web server for a path that has no endpoint."""
+
 FIRST_FAILURE = 400
 """The lowest HTTP status of a request that failed."""
 
@@ -119,6 +122,8 @@ def _message_in(json_text: bytes, response: HttpResponse) -> dict[str, Any]:
     if message is None:
         kind = _media_type(response) or "no content type"
         text = f"The answer is not an MCP message (HTTP status {response.status}, {one_line(kind)})."
+        if response.status in _NOT_THE_ENDPOINT or kind == "text/html":
+            text += " Check the path of the URL: most servers have their endpoint at /mcp, and older ones at /sse."
         if response.status >= FIRST_FAILURE:
             raise HTTPStatusError(text, response.status, wanted_pause(response))
         raise InvalidResponseError(text)

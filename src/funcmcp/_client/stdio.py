@@ -41,6 +41,9 @@ _STDERR_BYTES = 65536
 _MAX_STDERR_LINE = 2000
 """Bytes of a line of stderr that are passed on."""
 
+_STDERR_SECONDS = 1.0
+"""Seconds for which the end of stderr is awaited after the process has ended: a process that it left may hold it."""
+
 _POSIX_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _WINDOWS_VARIABLES = (
     "APPDATA",
@@ -90,12 +93,13 @@ class StdioTransport:
         self._ended: ConnectionFailedError | None = None
         self._stray = ""  # a sentence about the first line that was not a message
         self._stray_lines = LineLimit()
+        self._last_stderr = ""
 
     async def connect(self, receive: Receive) -> None:
         """Start the process."""
         self._stream = SharedStream(receive)
         self._ended = None
-        self._stray = ""
+        self._stray = self._last_stderr = ""
         command = self._command
         try:
             process = await start_process(
@@ -108,12 +112,11 @@ class StdioTransport:
                 cwd=command.cwd,
             )
         except OSError as error:
-            message = f"{command.command[0]} cannot be started: {error.strerror}."
-            raise ConnectionFailedError(message, was_sent=False) from error
+            raise ConnectionFailedError(_start_error(command, error), was_sent=False) from error
         orphan_guard.add(process.pid)
         self._process, self._stdin = process, process.stdin
         if process.stderr is not None and self._on_stderr is not None:
-            self._reading_stderr = asyncio.create_task(_read_lines(process.stderr, self._on_stderr))
+            self._reading_stderr = asyncio.create_task(_read_lines(process.stderr, self._write_stderr))
         if process.stdout is not None:
             self._reading = asyncio.create_task(self._read(process, process.stdout))
 
@@ -196,14 +199,22 @@ class StdioTransport:
                 await self._take(line)
         if await process.ends_within(KILL_SECONDS):
             text = f"{self._name} ended with exit code {process.returncode}."
-            if self._on_stderr is not None:
-                text += " Its stderr is in the log at level INFO."
+            if self._reading_stderr is not None:
+                await asyncio.wait({self._reading_stderr}, timeout=_STDERR_SECONDS)
+            if self._last_stderr:
+                text += f" Its stderr is in the log at level INFO, and ends with: {one_line(self._last_stderr)}"
             self._ended = ConnectionFailedError(text + self._stray)
         else:
             self._ended = ConnectionFailedError(f"{self._name} has closed its stdout.")
         if self._process is process and self._on_end is not None:
             self._on_end(str(self._ended))
         self._stream.fail(self._ended)
+
+    def _write_stderr(self, line: str) -> None:
+        """Pass on a line of stderr, and remember it for the error if the process ends."""
+        self._last_stderr = line if line.strip() else self._last_stderr
+        if self._on_stderr is not None:
+            self._on_stderr(line)
 
     async def _take(self, line: bytes) -> None:
         message = parse_message(line)
@@ -226,6 +237,19 @@ class StdioTransport:
     def _name(self) -> str:
         """The program and its first argument, which are shown in errors. Later arguments may be secrets."""
         return one_line(" ".join(Path(part).name for part in self._command.command[:2]), 80)
+
+
+def _start_error(command: StdioCommand, error: OSError) -> str:
+    """Return why a command cannot be started, and what to do."""
+    program = command.command[0]
+    text = f"{program} cannot be started: {error.strerror}."
+    if not isinstance(error, FileNotFoundError):
+        return text
+    if command.cwd is not None and not Path(command.cwd).is_dir():
+        return f"{program} cannot be started: its folder {command.cwd} does not exist."
+    if len(command.command) == 1 and len(program.split()) > 1:
+        return f"{text} Pass each argument as a string of its own."
+    return f"{text} Install it, or pass its whole path if it is not on the PATH."
 
 
 async def _read_lines(stream: asyncio.StreamReader, write: Callable[[str], None]) -> None:

@@ -56,7 +56,7 @@ class Namespace(Transform):
     ``mcp.mount(server, prefix="billing")`` uses it.
 
     Args:
-        prefix: Letters, digits, ``_``, ``-`` and ``.``.
+        prefix: Letters, digits, ``_``, ``-`` and ``.``, at most 63. The first one is a letter or digit.
 
     Raises:
         ValueError: The prefix is malformed.
@@ -65,7 +65,8 @@ class Namespace(Transform):
     def __init__(self, prefix: str) -> None:
         if not (isinstance(prefix, str) and _PREFIX.fullmatch(prefix)):
             raise ValueError(
-                f"prefix must have letters, digits, '_', '-' and '.' only, such as 'billing'; got {prefix!r}."
+                "prefix must have letters, digits, '_', '-' and '.' only, begin with a letter or digit, and have at "
+                f"most 63 characters, such as 'billing'; got {prefix!r}."
             )
         self._prefix = prefix
         self._scheme = _as_scheme(prefix)

@@ -598,7 +598,6 @@ class Link:
                 may_have_run=True,
             )
         links.log_error(error)
-        links.health.not_valid(str(error))
         if isinstance(error, AuthenticationError):
             return UpstreamError(f"The server {name!r} does not accept the credentials of this server.")
         if isinstance(error, HTTPStatusError) and error.status in _REFUSED:
@@ -620,7 +619,6 @@ class Link:
         links, name = self._links, self._links.name
         if isinstance(error, TooLargeError):
             links.log_error(error)
-            links.health.not_valid(str(error))
             return UpstreamError(
                 f"The answer of the server {name!r} is larger than this server accepts. The request may have run "
                 "there. Request less at once.",

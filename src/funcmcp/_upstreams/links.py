@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 
 from funcmcp._auth.owner import owner_of
 from funcmcp._client.answers import Answers
+from funcmcp._client.errors import AuthenticationError
 from funcmcp._client.requests import Requests
 from funcmcp._client.target_transports import check_kind, transport_for
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
@@ -75,6 +76,10 @@ CHECK_SECONDS = 10.0
 """Seconds without a request after which a check of the readiness sends one."""
 
 _BASE = "this server"
+_CREDENTIALS = (
+    "Pass valid credentials: HTTPEndpoint(url, headers=...) or Upstream(auth=...) in Python, --bearer, --header or "
+    "--sign-in for funcmcp run."
+)
 _STORED = ("session ", "principal ", "address ")
 """What the subjects of links begin with whose sessions other instances can go on with."""
 
@@ -359,7 +364,12 @@ class Links:
 
     def log_error(self, error: BaseException) -> None:
         """Log an answer that is not valid, or a refusal, at most once in a minute."""
-        self._errors.write("The server %s: %s", quote(repr(self.name)), quote(str(error), 300))
+        text = quote(str(error), 300)
+        if isinstance(error, AuthenticationError):
+            text = f"{text.removesuffix('.')}. {_CREDENTIALS}"
+        if not isinstance(error, StoreUnavailableError):
+            self.health.not_valid(text)
+        self._errors.write("The server %s: %s", quote(repr(self.name)), text)
 
     async def stored_session(self, link: Link) -> StoredSession | None:
         """Return the session that another instance has begun for the caller of a link; None if there is none."""

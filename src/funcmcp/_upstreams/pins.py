@@ -105,7 +105,8 @@ def read_pins(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not a file of funcmcp pin. Write another one: {command}")
     for subject, entry in entries_in(pins).items():
         if not isinstance(entry, dict) or hash_of(entry.get("definition")) != entry.get("hash"):
-            raise ValueError(f"{path}: the hash of {visible_line(subject)} is wrong. Write the file with funcmcp pin.")
+            text = f"{path}: the hash of {visible_line(subject)} is wrong: the file was edited by hand."
+            raise ValueError(f"{text} Restore it, or remove it and write it again: {command}")
     return pins
 
 

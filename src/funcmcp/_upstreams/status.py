@@ -74,7 +74,7 @@ class UpstreamStatus:
 
     Attributes:
         name: The name of the upstream.
-        state: "unused" if nothing was sent yet; "connected"; "reconnecting" while it is away; "failed" after many
+        state: "unused" before the first connection; "connected"; "reconnecting" while it is away; "failed" after many
             attempts in a row; "pin mismatch" if it is connected, and definitions are hidden because they differ from
             the pinned ones.
         optional: Whether the server is ready without it.
@@ -231,8 +231,8 @@ class Health:
             )
 
     def not_valid(self, reason: str) -> None:
-        """Note why an answer of the upstream, which is not away, can't be used."""
-        self._last_error = quote(reason, _MAX_ERROR)
+        """Note why an answer of the upstream, which is not away, can't be used. The caller quotes the reason."""
+        self._last_error = reason
 
     def listed(self, error: str | None) -> None:
         """Note that the list of features was read, or why that has failed."""

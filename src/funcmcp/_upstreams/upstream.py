@@ -17,6 +17,7 @@ from funcmcp._upstreams.auth import auth_of
 from funcmcp._upstreams.definitions import DefinitionReader, ListWork
 from funcmcp._upstreams.features import UpstreamFeatures
 from funcmcp._upstreams.forwarding import Forwarding
+from funcmcp._upstreams.limits import UpstreamLimits, UpstreamTimeouts
 from funcmcp._upstreams.links import Links, subject_of_client
 from funcmcp._upstreams.names import NameLengths, Selection
 from funcmcp._upstreams.pins import Pins
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from funcmcp._upstreams.definitions import UpstreamLists
     from funcmcp._upstreams.eras import Era
     from funcmcp._upstreams.features import ServerFacts
-    from funcmcp._upstreams.limits import UpstreamLimits, UpstreamTimeouts
     from funcmcp._upstreams.links import SessionMode
     from funcmcp._upstreams.names import Only
     from funcmcp._upstreams.status import UpstreamStatus
@@ -86,7 +86,8 @@ class Upstream(RemoteProvider):
             ``name`` and ``version``. By default it is "funcmcp".
 
     Raises:
-        TypeError: *auth* is not a function, or *only* is neither a list of names nor a function.
+        TypeError: *auth* is not a function, *only* is neither a list of names nor a function, *timeouts* is not an
+            `UpstreamTimeouts`, or *limits* not an `UpstreamLimits`.
         ValueError: The URL is not valid, *sessions* is none of the three, *era* is neither of the two, *client_info*
             has no name or version, there is *auth* for something else than a URL, or for an endpoint with `sign_in`, or
             the file of *pinned* is not one of ``funcmcp pin``.
@@ -121,7 +122,7 @@ class Upstream(RemoteProvider):
         era: Era | None = None,
         client_info: Mapping[str, Any] | None = None,
     ) -> None:
-        _check_options(sessions, era, client_info)
+        _check_options(sessions, era, client_info, timeouts, limits)
         self._auth = None if auth is None else auth_of(auth)
         if skills:
             self.components: frozenset[str] = RemoteProvider.components | {"skill"}
@@ -305,8 +306,20 @@ class Upstream(RemoteProvider):
         return None if announces and not self._changes.is_silent else _UNANNOUNCED_SECONDS
 
 
-def _check_options(sessions: str, era: str | None, client_info: Mapping[str, Any] | None) -> None:
-    """Raise ValueError for an option of `Upstream` that is not valid."""
+def _check_types(timeouts: object, limits: object) -> None:
+    """Raise TypeError for an option of `Upstream` that is not an object of its class."""
+    if not isinstance(timeouts, UpstreamTimeouts | None):
+        example = "UpstreamTimeouts(request=60)"
+        raise TypeError(f"timeouts must be an UpstreamTimeouts, such as {example}; got {timeouts!r:.60}.")
+    if not isinstance(limits, UpstreamLimits | None):
+        raise TypeError(f"limits must be an UpstreamLimits, such as UpstreamLimits(processes=8); got {limits!r:.60}.")
+
+
+def _check_options(
+    sessions: str, era: str | None, client_info: Mapping[str, Any] | None, timeouts: object, limits: object
+) -> None:
+    """Raise ValueError or TypeError for an option of `Upstream` that is not valid."""
+    _check_types(timeouts, limits)
     if sessions not in ("client", "shared", "call"):
         raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
     if era not in (None, "handshake", "newest"):
