@@ -130,6 +130,12 @@ def backend(tmp_path: Path) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(tmp_path / "backend.py")]}
 
 
+@pytest.mark.parametrize("members", [{"tools": ["*"]}, {"tools": "all"}, {"include_tags": "safe"}, {"exclude_tags": 1}])
+def test_members_of_the_configuration_of_another_client_are_ignored(members: dict[str, Any]) -> None:
+    proxy = create_proxy({"mcpServers": {"shop": {"command": "shop", **members}}})
+    assert isinstance(proxy, FastMCPProxy)
+
+
 @pytest.mark.slow("It takes half a second or longer, mostly to start processes or servers.")
 @pytest.mark.parametrize(
     ("changes", "shown"),

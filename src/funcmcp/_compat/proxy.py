@@ -40,8 +40,10 @@ _ERAS = {"legacy": "handshake", "auto": "newest"}
 _PROGRAMS = {".py": sys.executable, ".js": "node"}
 """What runs a script, by the end of its name."""
 
-_CHANGES = ("tools", "include_tags", "exclude_tags")
-"""Members of an entry that change or hide the features of its server, which only FastMCP's configurations have."""
+_CHANGES: dict[str, Any] = {"tools": dict, "include_tags": (list, tuple, set), "exclude_tags": (list, tuple, set)}
+"""Members of an entry that change or hide the features of its server, and their types in FastMCP's configurations.
+
+Those of other types are of another client, such as a list of `tools`. FastMCP ignores them."""
 
 
 @public("funcmcp.compat")
@@ -255,7 +257,9 @@ def _without_changes(configuration: dict[str, Any]) -> tuple[dict[str, Any], dic
     for name, entry in entries.items():
         if isinstance(entry, dict):
             plain_entries[name] = without(entry, *_CHANGES)
-            changes[name] = {member: entry[member] for member in _CHANGES if entry.get(member) is not None}
+            changes[name] = {
+                member: entry[member] for member, kind in _CHANGES.items() if isinstance(entry.get(member), kind)
+            }
     if entries is configuration:
         return plain_entries, changes
     return {**configuration, "mcpServers": plain_entries}, changes
