@@ -15,6 +15,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE
 from codecs import BOM_UTF8
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,7 +117,9 @@ class StdioTransport:
         orphan_guard.add(process.pid)
         self._process, self._stdin = process, process.stdin
         if process.stderr is not None and self._on_stderr is not None:
-            self._reading_stderr = asyncio.create_task(_read_lines(process.stderr, self._write_stderr))
+            self._reading_stderr = asyncio.create_task(
+                _read_lines(process.stderr, partial(self._write_stderr, self._on_stderr))
+            )
         if process.stdout is not None:
             self._reading = asyncio.create_task(self._read(process, process.stdout))
 
@@ -210,11 +213,10 @@ class StdioTransport:
             self._on_end(str(self._ended))
         self._stream.fail(self._ended)
 
-    def _write_stderr(self, line: str) -> None:
+    def _write_stderr(self, write: Callable[[str], None], line: str) -> None:
         """Pass on a line of stderr, and remember it for the error if the process ends."""
         self._last_stderr = line if line.strip() else self._last_stderr
-        if self._on_stderr is not None:
-            self._on_stderr(line)
+        write(line)
 
     async def _take(self, line: bytes) -> None:
         message = parse_message(line)

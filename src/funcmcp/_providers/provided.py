@@ -368,10 +368,10 @@ class Providers:
     def _with_reason(self, named: _Named, routed: RoutedRequest) -> RoutedRequest:
         """Return a request for an unknown feature, with an error that names the servers which may have it."""
         key = _key_in(named, routed.request.params)
-        missing = [] if key is None else self.unread(named.kind, key)
-        if not missing or key is None:
+        if key is None:
             return routed
-        return routed.with_feature(fault=_unread_error(f"{quote(key)} is unknown.", missing))
+        missing = self.unread(named.kind, key)
+        return routed.with_feature(fault=_unread_error(f"{quote(key)} is unknown.", missing)) if missing else routed
 
     async def _match_of(
         self, named: _Named, sources: Iterable[AnySource], params: dict[str, Any], principal: Principal | None

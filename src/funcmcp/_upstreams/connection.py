@@ -158,7 +158,7 @@ class LinkOwner(Protocol):
         """Count the lists that a link shows as possibly changed."""
 
     def log_error(self, error: BaseException) -> None:
-        """Log an answer that is not valid, or a refusal."""
+        """Log an answer that is not valid, or a refusal, and note it in the status."""
 
     async def stored_session(self, link: Link) -> StoredSession | None:
         """Return the session that another instance has begun for the caller of a link; None if there is none."""

@@ -363,7 +363,7 @@ class Links:
         self.changes.lost(link.key.owner if self._is_per_caller else None)
 
     def log_error(self, error: BaseException) -> None:
-        """Log an answer that is not valid, or a refusal, at most once in a minute."""
+        """Log an answer that is not valid, or a refusal, at most once in a minute, and note it in the status."""
         text = quote(str(error), 300)
         if isinstance(error, AuthenticationError):
             text = f"{text.removesuffix('.')}. {_CREDENTIALS}"
